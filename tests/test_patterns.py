@@ -24,7 +24,6 @@ WITHOUT_LIMIT = {
     "eval_framework/minerva.py: pattern": OWN,
     "filters/extraction.py: regex_pattern": "an attribute for filters that derive from this one; it uses the limit",
     "formats/files.py: name": ESCAPED,
-    "html/examples.py: pattern": ESCAPED,
     "http/options.py: adapter": OWN,
     "parts/patterns.py: text pattern": "the one place",
     "promptfoo/checks.py: is_template text text": CHECKED,

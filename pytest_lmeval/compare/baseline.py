@@ -24,8 +24,8 @@ _KEPT = ("git", "model", "repeats", "sandbox", "seed", "think_tags", "versions")
 def encode_baseline(board: Leaderboard, *, prompts: bool = False) -> bytes:
     """Return the board with its per-example records, one per line, as UTF-8 JSON.
 
-    The file omits everything that differs between equal runs or is in the task files: latencies, arguments, the
-    platform, the gate, and prompts unless ``prompts``.
+    The file omits all values that differ between equal runs or that the task files contain: latencies, arguments, the
+    platform, the gate, and, unless ``prompts`` is true, the prompts.
     """
     content = board.to_json(per_example=True)
     for name in ("gate", "spent"):
@@ -43,9 +43,9 @@ def encode_baseline(board: Leaderboard, *, prompts: bool = False) -> bytes:
 
 
 def is_same(board: Leaderboard, stored: Mapping[str, Any], *, prompts: bool = False) -> bool:
-    """Return True if a stored baseline has this board's results and model, with ``prompts`` or without.
+    """Return True if a stored baseline has this board's results and model, and prompts if ``prompts`` is true.
 
-    A baseline without scoring hashes never does.
+    Return False for a baseline without scoring hashes.
     """
     records = [record for row in stored.get("tasks", ()) for record in row.get("per_example", ())]
     needed = ["prompt"] if prompts else []
@@ -76,13 +76,13 @@ def check_baseline(run: RunFile) -> None:
 
 
 def check_unchanged(run: RunFile) -> None:
-    """Raise UsageError if someone edited the baseline file: no run measured its results."""
+    """Raise UsageError if the baseline file was edited by hand, because no run measured its results."""
     names = [str(row.get("task")) for row in (run.board or {}).get("tasks", ())]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise UsageError(f"{run.path}: task {twice[0]!r} is in it twice; it cannot be a baseline: write it again")
+        raise UsageError(f"{run.path}: it contains task {twice[0]!r} twice; it cannot be a baseline: write it again")
     if not run.agrees:
         raise UsageError(
-            f"{run.path}: changed by hand: its results are not those of its digest; it cannot be a baseline: write it "
+            f"{run.path}: changed by hand: its results do not match its digest; it cannot be a baseline: write it "
             "again (--lm-update-baseline, or lmeval baseline accept)"
         )
 
@@ -97,7 +97,7 @@ def _why_incomplete(run: RunFile) -> str:
 
 
 def _unscored(run: RunFile) -> list[ExampleResult]:
-    """Return the errors that made a run incomplete; empty if it did not finish."""
+    """Return the examples whose errors made a finished run incomplete; empty for a run that did not finish."""
     finished = run.digest and not run.facts.interruptions
     return [result for result in run.results or () if result.is_error] if finished else []
 
@@ -115,7 +115,9 @@ def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
     """Return reasons to doubt a comparison of the board with ``baseline``, one sentence each."""
     found = []
     if not baseline.complete:
-        found.append(_doubt(baseline))
+        count = len(_unscored(baseline))
+        unscored = f"{count} example(s) of the baseline could not be scored"
+        found.append(unscored if count else "the baseline comes from a run that did not finish")
     old, now = (manifest.get("think_tags") for manifest in (baseline.manifest, board.facts.manifest))
     if old is not None and now is not None and old != now:
         found.append(f"the baseline used other think tags: {old}, now {now} (--lm-think-tags)")
@@ -139,9 +141,9 @@ def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
 
 
 def _other_judges(baseline: RunFile, board: Leaderboard) -> Iterator[str]:
-    """Yield a sentence for each task whose judge, or its prompt, differs from the baseline's.
+    """Yield a sentence for each task whose judge, or prompt to the judge, differs from the baseline's.
 
-    A recording answers under the name of the recorded judge.
+    The names of recorded judges are not compared.
     """
     now = {row.task: _judges(row.notes) for row in board.tasks if row.notes}
     if not any(now.values()):
@@ -159,22 +161,12 @@ def _other_judges(baseline: RunFile, board: Leaderboard) -> Iterator[str]:
 
 
 def _judges(notes: object) -> dict[str, tuple[str, str]]:
-    """Return each judge's name and prompt hash from a row's notes."""
     judges = notes.get("judges") if isinstance(notes, Mapping) else None
     return {
         str(key): (str(each.get("judge", "")), str(each.get("prompt_hash", "")))
         for key, each in (judges.items() if isinstance(judges, Mapping) else ())
         if isinstance(each, Mapping)
     }
-
-
-def _doubt(baseline: RunFile) -> str:
-    count = len(_unscored(baseline))
-    return (
-        f"{count} example(s) of the baseline could not be scored"
-        if count
-        else "the baseline comes from a run that did not finish"
-    )
 
 
 def _has_thoughts(baseline: RunFile, tags: Any) -> bool:

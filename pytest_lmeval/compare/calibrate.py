@@ -1,4 +1,4 @@
-"""Calibrate with runs of one model: how many examples flip by chance, which ones, and how often the gate alarms."""
+"""Calibrate the gate with runs of one model: find the examples that flip by chance, and the rate of false alarms."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class TaskNoise:
-    """How the runs differ in one task, or in all of them.
+    """The differences between the runs in one task, or in all tasks.
 
-    ``flips`` counts the examples that pass in only one run, out of ``examples`` scored in both. ``detectable`` is the
-    smallest drop that the test would detect four times in five, if there is one.
+    ``flips`` counts the examples that pass in only one run; both runs scored ``examples``. ``detectable`` is the
+    smallest drop that the test would detect four times in five; None if it would detect no drop.
     """
 
     task: str
@@ -49,7 +49,7 @@ class TaskNoise:
 
 @dataclass(frozen=True, slots=True)
 class FalseAlarms:
-    """The simulated rounds in which the gate reported a regression although nothing had changed."""
+    """The number of simulated rounds, and of rounds in which the gate reported a regression without any change."""
 
     rounds: int
     alarms: int
@@ -79,15 +79,13 @@ def calibrate(
     seed: int = 0,
     rounds: int | None = None,
 ) -> Calibration:
-    """Return how two runs of one model on the same examples differ, and how the gate judges such differences.
+    """Return the differences between two runs of one model on the same examples, and the gate's verdicts on them.
 
-    ``rounds`` is the number of simulated gate runs; the default takes a few seconds. Raises UsageError if both are the
-    same run, if their examples differ, or if any two runs, including ``more``, share cached answers.
+    ``rounds`` is the number of simulated gate runs; the default takes a few seconds. Raise UsageError if both files are
+    of the same run, if their examples differ, or if any two runs, including ``more``, share cached answers.
     """
     if one.digest and (one.digest, one.timestamp) == (other.digest, other.timestamp):
-        raise UsageError(
-            f"{one.path} and {other.path} are of one and the same run; calibrate needs two runs of a model"
-        )
+        raise UsageError(f"{one.path} and {other.path} are files of the same run; calibrate needs two runs of a model")
     for first, second in combinations((one, other, *more), 2):
         if shared := shared_answers(examples_of(first), examples_of(second)):
             raise UsageError(
@@ -110,12 +108,11 @@ def calibrate(
 
 
 def _check_same_content(one: RunFile, other: RunFile, comparison: Comparison) -> None:
-    if comparison.changed:
-        named = ", ".join(f"{task}:{id}" for task, id in comparison.changed[:_NAMED])
-        count = len(comparison.changed)
+    if changed := comparison.of("changed"):
+        named = ", ".join(f"{task}:{id}" for task, id in changed[:_NAMED])
         raise UsageError(
-            f"{one.path} and {other.path}: {count} example(s) of different content, such as {named}; run the same task "
-            "files twice"
+            f"{one.path} and {other.path}: {len(changed)} example(s) of different content, such as {named}; run the "
+            "same task files twice"
         )
     if not comparison.paired:
         raise UsageError(f"{one.path} and {other.path} share no scored example; run the same task files twice")
@@ -135,10 +132,10 @@ def _noise(change: TaskChange) -> TaskNoise:
 
 
 def _false_alarms(pairs: Sequence[Pair], criteria: Criteria, chance: random.Random, rounds: int) -> FalseAlarms:
-    """Simulate how often the gate alarms if old and new are the same model.
+    """Simulate how often the gate reports a regression if the old and the new model are the same.
 
-    Each round draws each task's clusters with replacement, and a coin decides which side of each is the old one: this
-    preserves the frequency and size of differences, but removes their direction.
+    Each round draws each task's clusters with replacement, and swaps the old and the new side of a cluster by chance.
+    This preserves the frequency and size of differences, but removes their direction.
     """
     clusters = _clusters(pairs)
     alarms = sum(_alarms(_drawn(clusters, chance), criteria) for _ in range(rounds))
@@ -167,7 +164,7 @@ def _drawn(tasks: Sequence[Sequence[Sequence[Pair]]], chance: random.Random) -> 
 
 def _as_drawn(pair: Pair, number: int, is_swapped: bool) -> Pair:
     old, new = (pair.new, pair.old) if is_swapped else (pair.old, pair.new)
-    # A cluster drawn twice counts as two.
+    # If a cluster is drawn twice, it is two clusters.
     return Pair(old, replace(new, cluster=f"{number}:{pair.cluster}")) if pair.cluster else Pair(old, new)
 
 
@@ -196,7 +193,7 @@ def _notes(one: RunFile, other: RunFile, comparison: Comparison) -> list[str]:
         notes.append(f"the adapters are {one.adapter} and {other.adapter}: the numbers hold only if it is one model")
     elif one.facts.adapter_options != other.facts.adapter_options:
         notes.append("the adapter options differ: the numbers hold only if they do not change the answers")
-    unpaired = len(comparison.new) + len(comparison.removed)
+    unpaired = len(comparison.of("new")) + len(comparison.of("removed"))
     if unpaired:
         notes.append(f"skipped {unpaired} example(s) that are in one run only")
     if not comparison.worse and not comparison.better:
@@ -206,7 +203,7 @@ def _notes(one: RunFile, other: RunFile, comparison: Comparison) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Flipping:
-    """An example that passed in ``passed`` of ``runs``; ``rate`` is the share of pairs of runs in which it differs."""
+    """An example that passed in ``passed`` of ``runs`` runs; ``rate`` is the share of pairs of runs that disagree."""
 
     task: str
     id: str
@@ -217,7 +214,7 @@ class Flipping:
 
     @property
     def line(self) -> str:
-        """The line to show, with a value of ``quarantine`` for the example's extras or metadata."""
+        """A line on the example, with the value of ``quarantine`` to write into its extras or metadata."""
         return (
             f"{self.task}: {self.id}: passed in {self.passed} of {self.runs} runs, flip rate {self.rate:.2f}; "
             f"to set it aside: {json.dumps({'quarantine': self.quarantine})}"
@@ -225,7 +222,7 @@ class Flipping:
 
 
 def flipping(runs: Sequence[RunFile], least: float = OFTEN) -> tuple[Flipping, ...]:
-    """Return examples that flip at a rate of ``least`` or more, highest first, if all runs have the same content.
+    """Return examples with the same content in all runs that flip at a rate of at least ``least``, highest rate first.
 
     ``quarantine`` ends 30 days after the latest run.
     """
@@ -235,13 +232,13 @@ def flipping(runs: Sequence[RunFile], least: float = OFTEN) -> tuple[Flipping, .
         for result in examples_of(run):
             if result.score is not None:
                 held.setdefault((result.task, result.id), []).append(result)
-    found = [_flipping(key, results, until) for key, results in held.items() if _is_one(results, len(runs))]
+    found = [
+        _flipping(key, results, until)
+        for key, results in held.items()
+        if len(results) == len(runs) and len({result.hash for result in results}) == 1
+    ]
     often = [each for each in found if each.rate >= least]
     return tuple(sorted(often, key=lambda each: (-each.rate, each.task, each.id)))
-
-
-def _is_one(results: Sequence[ExampleResult], runs: int) -> bool:
-    return len(results) == runs and len({result.hash for result in results}) == 1
 
 
 def _flipping(key: Key, results: Sequence[ExampleResult], until: str) -> Flipping:

@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from pytest_lmeval.stats.paired import PairedTest
 
 NOTEWORTHY = 0.05
-"""A drop this large is reported even if it is not significant."""
+"""Reports mention a drop of this size even if it is not significant."""
 
 Verdict = Literal["pass", "regression", "improvement", "inconclusive", "stale", "uncompared"]
 
 
 @dataclass(frozen=True, slots=True)
 class TaskChange:
-    """The change of one task, or of all ("overall", the unweighted mean of the tasks), over the pairs of both runs.
+    """The change of one task, or of all tasks ("overall", their unweighted mean), over the pairs of both runs.
 
     ``old`` and ``new`` are mean scores of the pairs, and ``change`` is their difference. ``p`` is the one-sided mid-p
-    that the new run is worse. ``p_adjusted`` allows for all tests of the run and is compared with alpha: twice p for
-    "overall", twice Holm's p for a task, or p itself if there is only one task, each times the number of models.
-    ``p_alone`` is the same without the other models. ``interval`` bounds the change, with each end at ``level``, the
-    level of this row's test: it excludes 0 exactly if the test finds a change. ``detectable`` is the smallest drop that
-    would have been significant four times in five. ``worse`` counts the pairs that passed before but not now,
-    ``better`` the opposite. ``exact`` is False if p is an approximation. ``decided_by`` names the rule that makes the
-    row a regression regardless of its interval: ``strict``, ``exact`` (the adapter), or "". A task without pairs is
-    ``uncompared``.
+    that the new run is worse. ``p_adjusted`` allows for all tests of the run, and the verdict compares it with alpha:
+    it is twice p for "overall", twice Holm's p for a task, or p for a single task, each times the number of models.
+    ``p_alone`` is the same for one model. ``interval`` bounds the change, with each end at ``level``, the level of this
+    row's test: it excludes 0 exactly if the test finds a change. ``detectable`` is the smallest drop that would have
+    been significant four times in five. ``worse`` counts the pairs that passed before but not now, ``better`` the pairs
+    that pass now but not before. ``exact`` is False if p is an approximation. ``decided_by`` names the rule that makes
+    the row a regression regardless of its interval: ``strict``, ``exact`` (for the adapter), or "". The verdict on a
+    task without pairs is ``uncompared``.
     """
 
     task: str
@@ -57,10 +57,10 @@ class TaskChange:
 
 
 def task_changes(tasks: Iterable[str], pairs: Sequence[Pair], criteria: Criteria) -> tuple[TaskChange, ...]:
-    """Return each task's change, ordered by name: tasks with pairs, and any others passed in.
+    """Return the change of each task in ``tasks`` and of each task with pairs, ordered by name.
 
-    This spends half of alpha, by Holm's procedure over the tasks with pairs; the overall change spends the other half.
-    For a single task both are the same test, which gets all of alpha.
+    Holm's procedure over the tasks with pairs spends half of alpha; the overall change spends the other half. For a
+    single task, both are the same test, which spends all of alpha.
     """
     from pytest_lmeval.stats.paired import holm, p_better, paired_test
 
@@ -80,10 +80,10 @@ def task_changes(tasks: Iterable[str], pairs: Sequence[Pair], criteria: Criteria
 
 
 def overall_change(pairs: Sequence[Pair], criteria: Criteria, others: Sequence[Pair] = ()) -> TaskChange:
-    """Return the change of the unweighted mean of the tasks' scores; ``others`` are the pairs of named scores.
+    """Return the change of the unweighted mean of the tasks' scores.
 
-    ``others`` do not contribute to the mean, but share its alpha. All tasks have equal weight, as in the overall score.
-    The test is exact for any weights, because it tosses the signs of weighted differences.
+    All tasks have equal weight, as in the overall score. The test is exact for any weights, because it tosses the signs
+    of weighted differences. ``others`` are the pairs of named scores: they share alpha, but are not part of the mean.
     """
     from pytest_lmeval.stats.paired import p_better, pooled_test
 
@@ -101,12 +101,12 @@ def overall_change(pairs: Sequence[Pair], criteria: Criteria, others: Sequence[P
 
 
 def overall_alpha(pairs: Iterable[Pair], criteria: Criteria) -> float:
-    """Return the level for the overall change: half of alpha, or all of it for a single task, divided by the models."""
+    """Return the level of the overall change: half of alpha, or alpha for a single task, over the number of models."""
     return overall_level(criteria.alpha / criteria.models, len(by_task(pairs)))
 
 
 def by_task(pairs: Iterable[Pair]) -> Mapping[str, list[Pair]]:
-    """Group the pairs by task, and by each score that is compared separately."""
+    """Group the pairs by row: by task, or by named score."""
     groups: dict[str, list[Pair]] = {}
     for pair in pairs:
         groups.setdefault(pair.row, []).append(pair)
@@ -120,7 +120,7 @@ def _families(groups: Mapping[str, Sequence[Pair]]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """Tests that share a part of alpha: the part, their number, and each of the ``models``' parts."""
+    """Tests that share a part of alpha: the part, their number, and the number of parts of each of the ``models``."""
 
     share: float
     tests: int
@@ -130,9 +130,9 @@ class _Family:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """The judgement on a change: ``p`` is compared with alpha; ``p_alone`` applies if this is the run's only model.
+    """The result of a test: ``p`` to compare with alpha, and ``p_alone``, its value if the run had no other models.
 
-    ``is_shown`` means that chance does not explain the change; then, and only then, the interval excludes 0.
+    ``is_shown`` is True if chance does not explain the change; the interval excludes 0 exactly in this case.
     """
 
     p: float
@@ -143,7 +143,7 @@ class _Judged:
 
 
 def _judged(test: PairedTest, by_holm: tuple[float, float], family: _Family) -> _Judged:
-    """Judge a test; ``by_holm`` has Holm's p in its family, for worse and for better."""
+    """Adjust a test for its family; ``by_holm`` has Holm's p of getting worse, and of getting better."""
     from pytest_lmeval.stats.bounds import change_bounds, level_of
     from pytest_lmeval.stats.paired import p_better
 

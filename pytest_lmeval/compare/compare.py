@@ -35,9 +35,10 @@ _DEFAULT = Criteria()
 class Comparison(Pairing):
     """A comparison of two runs; all lists are in order of task and id.
 
-    ``retargeted`` are changed examples that were also scored by their old targets. ``left_out`` explains why tasks were
-    not compared. ``verdict`` is the first that applies of ``stale``, ``regression``, ``inconclusive``, ``improvement``
-    and ``pass``; ``reasons`` cover all that apply. ``coverage`` describes which examples were compared.
+    ``retargeted`` are changed examples that were also scored by their old targets. ``left_out`` has the reason for each
+    task that was not compared. ``verdict`` is the first applicable of ``stale``, ``regression``, ``inconclusive``,
+    ``improvement`` and ``pass``; ``reasons`` cover all applicable verdicts. ``coverage`` describes the examples that
+    were compared and skipped.
     """
 
     tasks: tuple[TaskChange, ...]
@@ -64,7 +65,7 @@ class Comparison(Pairing):
             "pooled": _change_record(self.pooled),
             "worse": [flip_record(flip) for flip in self.worse],
             "better": [flip_record(flip) for flip in self.better],
-            "new": [_key_record(key) for key in self.new],
+            "new": [_key_record(key) for key in self.of("new")],
             **{
                 name: [{**_key_record(key), "passed_before": self.passed_before(key)} for key in self.of(name)]
                 for name in ("changed", "removed", "unscored")
@@ -87,12 +88,12 @@ def compare(  # noqa: PLR0913  # keyword-only facts of the new run's board
     gone: str = "removed",
     scores: Named = _NONE,
 ) -> Comparison:
-    """Compare a run with an older one, pair by pair; the order of their results does not matter.
+    """Compare a run with an older one, pair by pair; the results may have any order.
 
-    Results with scores pair if task, id and content hash (or scoring hash, depending on ``criteria``) are equal.
-    ``left_out`` names tasks that must not be compared, with the reasons. ``outside(task, id)`` returns True if an
-    example missing from the new run was not selected: it then counts neither as removed nor as expected. ``gone`` is
-    the word for the other missing examples. ``scores`` are compared in addition to the tasks' own.
+    Two results with scores form a pair if task, id and content hash (or scoring hash, depending on ``criteria``) are
+    equal. ``left_out`` maps tasks that must not be compared to reasons. ``outside(task, id)`` returns True if an
+    example that the new run lacks was not selected: it is then neither removed nor expected. ``gone`` is the word for
+    all other missing examples. ``scores`` are named scores to compare besides the scores of tasks.
     """
     pairing = pair_up(old, new, left_out, outside, criteria.pair_by)
     by_old_targets = retargeted(pairing.changed_pairs)
@@ -121,9 +122,9 @@ def _of_scores(lacking: Mapping[str, str], partly: Sequence[str]) -> Sequence[st
 def compare_with(baseline: RunFile, board: Leaderboard, criteria: Criteria, root: Path | None = None) -> Comparison:
     """Compare a board with an earlier run, pair by pair; raise UsageError if that run has no examples.
 
-    The comparison ignores examples that the run did not select, and tasks missing from the board whose file still
-    exists below ``root``. Without ``root``, such a task counts as removed. ``criteria.exact`` only applies to a
-    baseline of the same model: a flip between two models proves nothing.
+    The comparison ignores examples that the board's run did not select, and tasks that the board lacks although their
+    file exists below ``root``. Without ``root``, such a task is removed. ``criteria.exact`` applies only to a baseline
+    of the same model: a flip between two models proves nothing.
     """
     criteria = replace(criteria, exact=criteria.exact and baseline.adapter == board.facts.adapter)
     new = [result for row in board.tasks for result in row.per_example]
@@ -137,7 +138,7 @@ def compare_with(baseline: RunFile, board: Leaderboard, criteria: Criteria, root
         info = baseline.infos.get(task)
         return task in partial or (root is not None and info is not None and (root / info.path).is_file())
 
-    # Boards do not record skipped examples: one without a result may be skipped or removed.
+    # Boards do not record skipped examples: an example without a result may be skipped or removed.
     facts = board.facts
     gone = "removed, skipped or lost" if facts.skipped or facts.missing or not facts.finished else "removed"
     left_out = _other_sandbox(baseline, board, new)

@@ -1,4 +1,4 @@
-"""Criteria of a comparison: which results form pairs, and when a drop is a regression."""
+"""Criteria of a comparison: for pairs of results, and for regressions."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.compare.pairing import Pair
 
 PAIR_BY = ("content", "id")
-"""The hash that must be equal for two results of one task and id to form a pair: of their content, or of their scoring.
-"""
+"""Two results of one task and id form a pair if their content hashes, or their scoring hashes, are equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +18,10 @@ class Criteria:
     """The criteria for a regression.
 
     A drop must be significant at ``alpha``, the chance in (0, 1) that a whole run raises a false alarm, and exceed
-    ``tolerance``, a difference of scores in [0, 1]. With ``strict``, or ``exact`` (the adapter always gives the same
-    answer to the same prompt), any single pair that passed before but not now is also a regression. ``exact`` ignores
-    pairs with different prompts. ``pair_by`` is one of PAIR_BY. ``models`` is the number of models in the run that
-    share ``alpha``.
+    ``tolerance``, a difference of scores in [0, 1]. With ``strict``, or with ``exact`` (the adapter always gives the
+    same answer to the same prompt), a single pair that passed before but not now is also a regression; ``exact``
+    ignores pairs with different prompts. ``pair_by`` is one of PAIR_BY. ``models`` is the number of models in the run
+    that share ``alpha``.
     """
 
     alpha: float = 0.05
@@ -41,5 +40,5 @@ class Criteria:
             raise ValueError(f"tolerance is {self.tolerance!r}: expected a number from 0 to 1")
 
     def is_enough(self, pair: Pair) -> bool:
-        """Return True if this pair alone is a regression: it passed before but not now, and each such pair counts."""
+        """Return True if this pair alone is a regression: it passed before but not now, and the criteria are strict."""
         return pair.worse and (self.strict or (self.exact and not pair.differs_in_prompt))

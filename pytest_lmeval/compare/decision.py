@@ -1,4 +1,4 @@
-"""Word the decision between several models: the best, any not shown to be worse, and their costs."""
+"""Word the decision between several models: the best model, models not shown to be worse, and costs."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import Any
 from pytest_lmeval.stats.intervals import ROUNDING
 
 SELECTION = "a selection of the examples: the ranking of all of them may differ"
-"""The reason why a ranking names no best model if ``-k``, ``--lf`` or another option selected its examples."""
+"""The reason for naming no best model if ``-k``, ``--lf`` or another option selected the examples."""
 _NAMED = 3
 _Standings = Sequence[Mapping[str, Any]]
 
 
 def decision(comparison: Mapping[str, Any]) -> str:
-    """Return the conclusion of a comparison, passed as JSON values; if it names no best model, include the reason."""
+    """Return the conclusion of a comparison, given as JSON values; if it names no best model, it says why."""
     ranking = comparison["ranking"]
     if reason := why_no_best(comparison):
         return f"no model is named best: {reason}"
     best, *others = ranking["standings"]
+    same = [best["name"], *(each["name"] for each in others if abs(each["score"] - best["score"]) <= ROUNDING)]
     parts = [
-        _first([best["name"], *(each["name"] for each in others if abs(each["score"] - best["score"]) <= ROUNDING)]),
+        f"{same[0]} is best" if len(same) == 1 else f"{listed(same)} have the same score",
         _group([each for each in others if not each["is_worse"]], "not shown to be worse", _within),
         _group([each for each in others if each["is_worse"]], "worse", _by_at_least),
         _clause([each["name"] for each in ranking["unranked"]], "not ranked"),
@@ -39,10 +40,6 @@ def why_no_best(comparison: Mapping[str, Any]) -> str:
     return str(comparison["ranking"]["reason"])
 
 
-def _first(names: Sequence[str]) -> str:
-    return f"{names[0]} is best" if len(names) == 1 else f"{listed(names)} have the same score"
-
-
 def _group(standings: _Standings, what: str, how_far: Callable[[_Standings], str]) -> str:
     clause = _clause([each["name"] for each in standings], what)
     return f"{clause}{how_far(standings)}{_at_cost(standings)}" if clause else ""
@@ -53,7 +50,7 @@ def _clause(names: Sequence[str], what: str, verbs: tuple[str, str] = ("is", "ar
 
 
 def listed(names: Sequence[str]) -> str:
-    """Join names into a phrase, at most three of them by name.
+    """Join the first three names into a phrase, and count the others.
 
     >>> [listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c", "d", "e"])]
     ['a', 'a and b', 'a, b, c and 2 more']
@@ -65,7 +62,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _within(standings: _Standings) -> str:
-    """Return the most by which each model may be worse than the best."""
+    """Return a phrase with the largest difference by which each model may be worse than the best."""
     ends = [None if (ends := each["difference_ci95"]) is None else -ends[0] for each in standings]
     return _bound("within", ends, max)
 
@@ -76,7 +73,7 @@ def _by_at_least(standings: _Standings) -> str:
 
 
 def _bound(word: str, shares: Sequence[float | None], outermost: Callable[[Iterable[float]], float]) -> str:
-    """Return bounds in points, in brackets: for many models the outermost; "" if a bound is unknown or 0."""
+    """Return bounds in points, in brackets; of many bounds only the outermost; "" if a bound is unknown or 0."""
     known = [share for share in shares if share is not None]
     rounded = math.ceil if outermost is max else math.floor
     if len(known) < len(shares) or not known:
@@ -88,7 +85,7 @@ def _bound(word: str, shares: Sequence[float | None], outermost: Callable[[Itera
 
 
 def _points(share: float, rounded: Callable[[float], int]) -> str:
-    """Round a difference of scores to the safe side, in points: to whole points, or below one to tenths.
+    """Round a difference of scores to whole points, or below one point to tenths, always to the safe side.
 
     >>> [_points(0.083, math.ceil), _points(0.083, math.floor), _points(0.0042, math.floor), _points(0.01, math.ceil)]
     ['9', '8', '0.4', '1']

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,9 +31,9 @@ class ChangedTask:
 class Difference:
     """The changes from one run to another.
 
-    ``scores`` are whole tasks' scores, old and new, as in the files; ``overall`` likewise. ``decision`` is the gate's
-    on the new run, with the old run as its baseline; None if a file has no per-example records. ``notes`` are reasons
-    to doubt the difference.
+    ``scores`` are the old and new scores of whole tasks as in the files, ``overall`` the overall scores. ``decision``
+    is the gate's decision on the new run, with the old run as its baseline; None if a file has no per-example records.
+    ``notes`` are reasons to doubt the difference.
     """
 
     old: RunFile
@@ -46,12 +46,12 @@ class Difference:
 
     @property
     def comparison(self) -> Comparison | None:
-        """The paired comparison, if any."""
+        """The paired comparison, or None."""
         return None if self.decision is None else self.decision.comparison
 
     @property
     def verdict(self) -> str:
-        """The verdict on the new run; ``improvement`` if it passes and got better, "" without a comparison."""
+        """The verdict on the new run: ``improvement`` if it passes and is better, "" without a comparison."""
         if self.decision is None or self.comparison is None:
             return ""
         better = self.decision.verdict == "pass" and self.comparison.verdict == "improvement"
@@ -81,9 +81,10 @@ class Difference:
 
 
 def difference(old: RunFile, new: RunFile, settings: GateSettings, root: Path | None = None) -> Difference:
-    """Compare ``new`` with ``old``, pair by pair if both have their examples.
+    """Compare ``new`` with ``old``, pair by pair if both files contain their examples.
 
-    Floors and limits are those recorded by the new run. ``root`` is the same as for :func:`decide`.
+    Floors and limits that the new run recorded apply unless ``settings`` replace them. ``root`` is the same as for
+    :func:`decide`.
     """
     floors, limits = {**new.facts.floors, **settings.floors}, {**new.facts.limits, **settings.limits}
     settings = replace(settings, floors=floors, limits=limits)
@@ -125,21 +126,17 @@ def _notes(old: RunFile, new: RunFile) -> list[str]:
                 "write its board with --lm-include-per-example"
             )
     if (old.digest, old.timestamp) == (new.digest, new.timestamp) and old.digest:
-        notes.append("both files are of one and the same run")
+        notes.append("both files are of the same run")
     return notes
 
 
 def _scores(run: RunFile) -> tuple[dict[str, float | None], float | None]:
     board = board_json(run)
-    return dict(_rows(board["tasks"])), _number(board.get("overall_score"))
-
-
-def _rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, float | None]]:
-    """Yield the name and score of each row and sub-row."""
-    for row in rows:
-        yield str(row["task"]), _number(row.get("score"))
-        for name, score in row.get("scores", {}).items():
-            yield f"{row['task']}.{name}", _number(score["score"])
+    scores: dict[str, float | None] = {}
+    for row in board["tasks"]:
+        scores[str(row["task"])] = _number(row.get("score"))
+        scores |= {f"{row['task']}.{name}": _number(each["score"]) for name, each in row.get("scores", {}).items()}
+    return scores, _number(board.get("overall_score"))
 
 
 def _number(score: Any) -> float | None:

@@ -1,4 +1,4 @@
-"""The runs in a ranking: runs that finished and scored most of the examples."""
+"""Select the runs for a ranking, which must have finished and scored most of the examples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Name = tuple[str, str]
 
 
 class OwnScore(NamedTuple):
-    """The result of an example in one run."""
+    """The score of an example in one run, its cluster, and True if it passed."""
 
     score: float
     cluster: str
@@ -30,7 +30,7 @@ class OwnScore(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Entrant:
-    """A run in a ranking: its scores, and the unscored examples by task and id."""
+    """A run to rank: its scores, and its unscored examples by task and id."""
 
     name: str
     run: RunFile
@@ -42,13 +42,13 @@ class Entrant:
 
 @dataclass(frozen=True, slots=True)
 class AskedExamples:
-    """The examples of all runs: examples that some runs scored, and examples that failed in all."""
+    """The examples of all runs: examples that at least one run scored, and examples that every run failed to score."""
 
     scored: frozenset[Key]
     failed: frozenset[_Name]
 
     def missing(self, entrant: Entrant) -> list[Key]:
-        """Return the examples that this run lacks and another has scored."""
+        """Return the examples that another run scored and this run did not."""
         return sorted(key for key in self.scored.difference(entrant.scores) if key[:2] not in entrant.excluded)
 
     def total(self, entrant: Entrant) -> int:
@@ -58,7 +58,7 @@ class AskedExamples:
 
 
 def entrants_of(runs: Sequence[RunFile], pair_by: str) -> list[Entrant]:
-    """Return the runs by name; raise UsageError for fewer than two runs, duplicates, and runs without hashes."""
+    """Return the runs with names; raise UsageError for fewer than two runs, duplicates, and runs without hashes."""
     names = _names(runs)
     for run in runs:
         check_pairing(run, pair_by, run.path)
@@ -66,7 +66,7 @@ def entrants_of(runs: Sequence[RunFile], pair_by: str) -> list[Entrant]:
 
 
 def asked_of(entrants: Sequence[Entrant]) -> AskedExamples:
-    """Return the examples of all runs, except any that are quarantined in one of them."""
+    """Return the examples of all runs, except those that any run has in quarantine."""
     aside = frozenset().union(*(entrant.quarantined for entrant in entrants))
     scored = frozenset(key for entrant in entrants for key in entrant.scores if key[:2] not in aside)
     failed = frozenset().union(*(entrant.failed for entrant in entrants))
@@ -85,7 +85,7 @@ def why_unranked(entrant: Entrant, asked: AskedExamples) -> str:
 
 
 def check_shared(entrants: Sequence[Entrant]) -> None:
-    """Raise UsageError if two runs share no example; name the runs and the reason."""
+    """Raise UsageError, with names and reason, if two runs share no scored example."""
     for one, other in combinations(entrants, 2):
         if one.scores.keys().isdisjoint(other.scores):
             raise UsageError(f"{one.name} and {other.name} share no scored example: {_why(one.scores, other.scores)}")
@@ -117,11 +117,11 @@ def _names(runs: Sequence[RunFile]) -> list[str]:
 
 def _why(one: Collection[Key], other: Collection[Key]) -> str:
     if {key[:2] for key in one} & {key[:2] for key in other}:
-        return "the ids are the same and their content is not; run both on the same task files"
+        return "the ids are the same, but their content differs; run both on the same task files"
     tasks, others = ({task for task, _, _ in held} for held in (one, other))
     if tasks & others:
         return f"their ids of {_some(tasks & others)} differ"
-    return f"the tasks of one are {_some(tasks)}, those of the other {_some(others)}"
+    return f"the tasks of one are {_some(tasks)}, the tasks of the other {_some(others)}"
 
 
 def _some(names: Iterable[str]) -> str:
@@ -134,9 +134,9 @@ _NOT_GATED: Mapping[str, Any] = {"mode": "none", "verdict": "pass"}
 
 
 def by_config(runs: Sequence[RunFile]) -> list[RunFile]:
-    """Split ``runs`` into one run per variant of their tasks, named by config, with equal task names.
+    """Split each run into a run per variant of its tasks, named after the variant's config, with equal task names.
 
-    With several runs, the adapter's name precedes the config's. Tasks without variants are omitted. Raises UsageError
+    If there are several runs, the adapter's name precedes the config's. Omit tasks without variants; raise UsageError
     if a run has no variants.
     """
     return [variant for run in runs for variant in _variants(run, with_name=len(runs) > 1)]

@@ -1,4 +1,4 @@
-"""Word the reasons for a comparison's verdict, and its coverage, one line each."""
+"""Word the reasons for a comparison's verdict, and the lines on the examples that it covers."""
 
 from __future__ import annotations
 
@@ -17,20 +17,14 @@ from pytest_lmeval.types import OVERALL
 _ENOUGH = 0.8
 _NAMED = 5
 _ORDER = ("regression", "inconclusive", "improvement")
-_WORDS = {
-    "regression": "regression: ",
-    "inconclusive": "inconclusive: ",
-    "improvement": "improvement: ",
-    "pass": "no regression: ",
-}
 _BY_ONE = {"strict": "strict: each such example counts", "exact": "the adapter always gives the same answer"}
 
 
 def staleness(pairing: Pairing, criteria: Criteria) -> str:
     """Return why the baseline is stale, or "".
 
-    It is stale if fewer than 80 % of the expected pairs exist, or no pairs, or if eval functions changed under
-    ``strict``.
+    It is stale if fewer than 80 % of the expected pairs exist, if no pair exists, or, with ``strict``, if the code of
+    an eval function changed.
     """
     expected, paired = pairing.expected, pairing.paired
     if paired and paired >= _ENOUGH * expected:
@@ -54,7 +48,7 @@ def explain(
     criteria: Criteria,
     left_out: Mapping[str, str],
 ) -> tuple[str, ...]:
-    """Return the reasons for a comparison's verdict as printable lines: decisive ones first, omitted tasks last."""
+    """Return the reasons for a comparison's verdict as printable lines, from decisive reasons to omitted tasks."""
     # With a single task, the overall change equals the task's.
     compared = [change for change in tasks if change.paired]
     rows = [*compared, pooled] if len(compared) != 1 else compared
@@ -68,7 +62,8 @@ def explain(
 
 
 def _row(row: TaskChange, criteria: Criteria) -> str:
-    text = f"{row.task}: {_WORDS[row.verdict]}{row.old:.4f} -> {row.new:.4f}, {_points(row.change)} points"
+    verdict = "no regression" if row.verdict == "pass" else row.verdict
+    text = f"{row.task}: {verdict}: {row.old:.4f} -> {row.new:.4f}, {_points(row.change)} points"
     text += f" ({may_be(row.interval)})" if row.interval is not None else ""
     text += f", {row.worse} worse and {row.better} better of {row.paired}"
     if row.verdict != "improvement":
@@ -93,7 +88,7 @@ def _p(row: TaskChange, criteria: Criteria) -> str:
 
 
 def may_be(ends: tuple[float, float]) -> str:
-    """Return the bounds of a change in points: "at least" and "at most" if they exclude 0.
+    """Return the bounds of a change in points, with "at least" and "at most" if they exclude 0.
 
     >>> [may_be((-0.588, -0.104)), may_be((-0.356, 0.258)), may_be((-0.3, -0.0001))]
     ['at least 10.4, at most 58.8', '-35.6 to +25.8', 'below 0, at most 30.0']
@@ -137,7 +132,7 @@ def _points(change: float) -> str:
 
 
 def coverage(pairing: Pairing, by_old_targets: Sequence[Retargeted], gone: str = "removed") -> tuple[str, ...]:
-    """Return printable lines on the skipped examples by reason, and on the effect of new targets.
+    """Return printable lines on the examples skipped for each reason, and on the effect of new targets.
 
     ``gone`` is the word for examples that the new run lacks.
     """
@@ -152,17 +147,15 @@ def coverage(pairing: Pairing, by_old_targets: Sequence[Retargeted], gone: str =
     for kind in kinds:
         if kind.is_listed:
             lines.append(f"{kind.what}: {_named(sorted(kind.keys, key=lambda key: not pairing.passed_before(key)))}")
+    changed = len(pairing.of("changed"))
     if pairing.reworded:
         how = "--lm-pair-by=id (ini: lm_pair_by; of lmeval diff: --pair-by=id)"
-        lines.append(
-            f"{pairing.reworded} of {len(pairing.changed)} changed differ in the prompt alone: {how} compares them"
-        )
-    lines += _new_targets(len(pairing.changed), by_old_targets)
+        lines.append(f"{pairing.reworded} of {changed} changed differ in the prompt alone: {how} compares them")
+    lines += _new_targets(changed, by_old_targets)
     return tuple(printable(line, keep="") for line in lines)
 
 
 def _named(keys: Sequence[Key]) -> str:
-    """Return the names of the first five examples, and the number of the rest."""
     names = [f"{task}: {id}" for task, id in keys[:_NAMED]]
     return ", ".join(names) + (f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else "")
 
@@ -178,16 +171,16 @@ class _Kind(NamedTuple):
 
 def _kinds(pairing: Pairing, gone: str) -> tuple[_Kind, ...]:
     return (
-        _Kind(pairing.changed, "changed"),
-        _Kind(pairing.removed, gone),
-        _Kind(pairing.unscored, "not scored"),
+        _Kind(pairing.of("changed"), "changed"),
+        _Kind(pairing.of("removed"), gone),
+        _Kind(pairing.of("unscored"), "not scored"),
         _Kind(pairing.of("unknown"), "without a score in the baseline", had_score=False),
         _Kind(pairing.of("measured"), "measured by aggregations only", had_score=False),
         _Kind(pairing.of("quarantined"), "quarantined"),
-        # Tasks have their own line; the list of unselected examples may be as long as the suite.
+        # Another line names the tasks; the list of unselected examples may be as long as the suite.
         _Kind(pairing.of("left_out"), "in tasks that are left out", is_listed=False),
         _Kind(pairing.of("unselected"), "not selected", is_listed=False),
-        _Kind(pairing.new, "new", had_score=False),
+        _Kind(pairing.of("new"), "new", had_score=False),
     )
 
 
@@ -214,8 +207,8 @@ def _new_targets(changed: int, found: Sequence[Retargeted]) -> list[str]:
         f"{sum(each.passes_by_old_targets for each in found)} would pass with the old targets"
     ]
     for passes, which in ((True, "new"), (False, "old")):
-        only = [each.key for each in found if each.passes is passes and each.passes_by_old_targets is not passes]
-        lines += [f"pass with the {which} targets only: {_named(only)}"] if only else []
+        pairs = [each.pair for each in found if each.passes is passes and each.passes_by_old_targets is not passes]
+        lines += [f"pass with the {which} targets only: {_named([pair.key for pair in pairs])}"] if pairs else []
     return lines
 
 

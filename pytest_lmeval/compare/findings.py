@@ -35,7 +35,10 @@ _UNKNOWN = {
 
 
 class Rule(NamedTuple):
-    """A rule that may fail a run: its name in ``decided_by``, its verdict, if it is in force, and its violations."""
+    """A rule that may fail a run: its name in ``decided_by``, its verdict, and functions of the board and the settings.
+
+    ``is_in_force`` returns True if the rule applies to the run, ``broken`` the violations.
+    """
 
     name: str
     verdict: str
@@ -85,7 +88,7 @@ def _no_decision(board: Leaderboard, settings: GateSettings) -> Iterator[str]:
 
 
 def decided_by(board: Leaderboard, settings: GateSettings, *, compared: bool) -> tuple[str, ...]:
-    """Return the rules that could have failed a complete run; ``compared`` means that a baseline was one."""
+    """Return the names of rules that could have failed a complete run; ``compared``: it was compared to a baseline."""
     if settings.mode == "none":
         return ()
     held = [rule.name for rule in RULES if rule.is_in_force(board, settings)]
@@ -114,7 +117,7 @@ def _names_any(names: Collection[str], board: Leaderboard) -> bool:
 
 
 def not_compared(board: Leaderboard, settings: GateSettings) -> Sequence[str]:
-    """Return why a run was not compared with its baseline."""
+    """Return a line that says why a run was not compared with its baseline, or no line."""
     if settings.baseline and "shard" in board.facts.selection:
         return (f"{NOT_COMPARED}a shard of a run; lmeval merge compares the whole run with the baseline",)
     return (f"{NOT_COMPARED}there was no baseline before this run",) if settings.update else ()
@@ -160,7 +163,7 @@ def _under_threshold(board: Leaderboard, settings: GateSettings) -> list[str]:
 
 def _under_floor(board: Leaderboard, settings: GateSettings) -> list[str]:
     if "shard" in board.facts.selection:
-        # Judge the merged shards, not a part of the examples.
+        # The gate on the merged shards decides, not on a part of the examples.
         return []
     reasons = []
     # A task's own floor applies unless the settings have one for the task.
@@ -188,7 +191,7 @@ def _under_floor(board: Leaderboard, settings: GateSettings) -> list[str]:
 
 
 def limit_parts(limit: str) -> tuple[str, str]:
-    """Split a limit's name into the task, or ``overall``, and the field; raise UsageError for an unknown field."""
+    """Split the name of a limit into task (or ``overall``) and field; raise UsageError for an unknown field."""
     name, _, field = limit.rpartition(".")
     if not name:
         raise UsageError(f"limit {limit!r}: expected NAME.FIELD, a task or 'overall' and one of {', '.join(FIELDS)}")
@@ -198,13 +201,12 @@ def limit_parts(limit: str) -> tuple[str, str]:
 
 
 def limited_names(limits: Iterable[str]) -> list[str]:
-    """Return the names of all tasks in ``limits``, including ``overall``."""
+    """Return the names before the fields of ``limits``: tasks, and ``overall``."""
     return [limit_parts(limit)[0] for limit in limits]
 
 
 def _over_limits(board: Leaderboard, settings: GateSettings) -> list[str]:
-    """Return a reason for every limit that the board exceeds, or that cannot be checked."""
-    # As with floors, judge the merged shards.
+    # As with floors, the gate on the merged shards decides.
     limits = {} if "shard" in board.facts.selection else settings.limits
     reasons = []
     for limit, most in limits.items():
@@ -221,7 +223,7 @@ def _overspent(board: Leaderboard) -> list[str]:
     known = board.facts.manifest.get("max_cost")
     if not isinstance(known, Mapping) or not {"limit", "before", "spent"} <= known.keys():
         return []
-    # The spending of a dead worker is known only from its examples.
+    # If a worker died, only its examples reveal its spending.
     spent = max(known["before"] + known["spent"], board.usage.get("cost", 0.0))
     if is_at_least(known["limit"], spent):
         return []
@@ -253,4 +255,4 @@ RULES = (
     Rule("limits", "limit", lambda board, settings: _names_any(limited_names(settings.limits), board), _over_limits),
     Rule("must_pass", "must_pass", _has_must_pass, _must_pass),
 )
-"""The rules that may fail a complete run, besides the comparison with a baseline."""
+"""All rules that may fail a complete run, except the comparison with a baseline."""

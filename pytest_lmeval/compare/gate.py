@@ -1,4 +1,4 @@
-"""The gate: decide whether a run passes, and give reasons."""
+"""The gate decides whether a run passes, and gives the reasons."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 MODES = ("examples", "tasks", "baseline", "none")
 LET_PASS = frozenset({"pass", "new", "inconclusive"})
-"""The verdicts with which a run passes."""
+"""The verdicts of runs that pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class GateSettings:
     """Settings of the gate: the mode, one of MODES, floors and limits, and the test against a baseline.
 
-    Floors are by task, limits by TASK.FIELD; ``overall`` counts as a task. ``baseline`` is the path as given, or empty;
-    ``update`` means that the run will become the baseline. ``pair_by`` is one of PAIR_BY. ``models`` is the number of
-    models in the run that share ``alpha``.
+    Keys of ``floors`` are tasks, keys of ``limits`` are TASK.FIELD; TASK may be ``overall``. ``baseline`` is the path
+    as given, or empty. ``update`` is True if the run is to become the baseline. ``pair_by`` is one of PAIR_BY.
+    ``models`` is the number of models in the run that share ``alpha``.
     """
 
     mode: str = "examples"
@@ -81,8 +81,8 @@ _DEFAULT = GateSettings()
 class Decision:
     """The verdict on a run, with reasons.
 
-    ``reasons`` cover every verdict that applies, starting with the decisive one. ``exit_code`` is 3 for an incomplete
-    run, 4 for a floor that no score can reach, 1 for a failed example or a verdict that fails the run, else 0.
+    ``reasons`` cover every applicable verdict, beginning with the decisive one. ``exit_code`` is 3 for an incomplete
+    run, 4 for a floor of a task without a score, 1 for a failed example or a verdict that fails the run, else 0.
     ``decided_by`` names the rules that could have failed the run: ``thresholds``, ``baseline``, ``floors``, ``limits``,
     ``must_pass``.
     """
@@ -102,7 +102,7 @@ class Decision:
         return self.verdict in LET_PASS
 
     def to_json(self) -> dict[str, Any]:
-        """Return the gate in the format of leaderboard.json, including baseline and comparison, if any."""
+        """Return the gate in the format of leaderboard.json; it includes baseline and comparison if they exist."""
         gate: dict[str, Any] = {
             "mode": self.settings.mode,
             "verdict": self.verdict,
@@ -122,12 +122,12 @@ class Decision:
 def decide(
     board: Leaderboard, baseline: RunFile | None = None, settings: GateSettings = _DEFAULT, *, root: Path | None = None
 ) -> Decision:
-    """Decide whether a run passes; nothing else compares and judges runs.
+    """Decide whether a run passes; no other code makes this decision.
 
-    The verdict is the first that applies of incomplete, stale, regression, floor, limit, must_pass, examples,
-    inconclusive and pass. The reasons always state which examples were not compared with the baseline. The old baseline
-    does not judge a run that will replace it; :func:`renewed` sets the verdict ``new`` once the file is written. If the
-    board lacks a task of the baseline, the task counts as removed, unless its file still exists below ``root``. Raises
+    The verdict is the first applicable of incomplete, stale, regression, floor, limit, must_pass, examples,
+    inconclusive and pass. The reasons always say which examples were not compared with the baseline. The old baseline
+    cannot fail a run that will replace it; :func:`renewed` sets the verdict ``new`` after the file is written. If the
+    board lacks a task of the baseline, the task is removed, unless its file still exists below ``root``. Raise
     UsageError for a baseline without per-example records, or without the hashes or ids that pairs need, for the mode
     ``baseline`` without a baseline, and for a board whose examples were judged in another mode.
     """
@@ -163,10 +163,10 @@ def decide(
 
 
 def renewed(decision: Decision, verdict: str, reason: str) -> Decision:
-    """Update the decision on a run that was to become the baseline; ``reason`` explains the result.
+    """Update the decision on a run that was to become the baseline; ``reason`` says what happened to the file.
 
-    ``verdict`` replaces that of a run that otherwise passes: ``new`` if the file was written, ``pass`` if it already
-    held the same results, ``stale`` if it was not written.
+    If the run otherwise passes, ``verdict`` replaces its verdict: ``new`` if the file was written, ``pass`` if it
+    already contained the same results, ``stale`` if it was not written.
     """
     reasons = list(decision.reasons)
     # After the decisive reason, but near the top.
@@ -175,11 +175,6 @@ def renewed(decision: Decision, verdict: str, reason: str) -> Decision:
     if not decision.passes:
         return found
     return replace(found, verdict=verdict, exit_code=found.exit_code or int(verdict not in LET_PASS))
-
-
-def let_pass(gate: Mapping[str, Any]) -> bool:
-    """Return True if a board's gate lets the run pass."""
-    return gate["verdict"] in LET_PASS
 
 
 def _check_mode(board: Leaderboard, baseline: RunFile | None, settings: GateSettings) -> None:
@@ -243,7 +238,7 @@ def _exit_code(board: Leaderboard, settings: GateSettings, verdict: str) -> int:
         return 3
     if settings.floors and floor_without_score(board, settings.floors):
         return 4
-    # The errors of a complete run are within --lm-max-errors, so the gate decides on the rest.
+    # A complete run has no more errors than --lm-max-errors allows, so the gate decides on the other examples.
     failed = any(result.status == "failed" for row in board.tasks for result in row.per_example)
     return int(failed or verdict not in LET_PASS)
 

@@ -12,10 +12,10 @@ from pytest_lmeval.types import OVERALL
 
 @dataclass(frozen=True, slots=True)
 class HistoryPoint:
-    """One run's score; ``interval`` is its 95 % interval. Both are None without a score.
+    """The score of one run, and its 95 % interval; both are None for a run without a score.
 
-    ``changed`` means that the tasks differ from the previous run's. ``notes`` are reasons why the score may not cover
-    the whole suite.
+    ``changed`` is True if the tasks differ from the previous run's. ``notes`` say why the score may not cover the whole
+    suite.
     """
 
     timestamp: str
@@ -30,16 +30,16 @@ class HistoryPoint:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The overall score and each task's score over time; ``notes`` name duplicate runs."""
+    """The points of the overall score and of each task's score over time; ``notes`` name duplicate runs."""
 
     series: Mapping[str, tuple[HistoryPoint, ...]]
     notes: tuple[str, ...] = ()
 
 
 def history(runs: Iterable[RunFile], tasks: Sequence[str] = ()) -> History:
-    """Return the score history of these runs, only for ``tasks`` if any are given.
+    """Return the history of the runs' scores for ``tasks``, or for all tasks if that is empty.
 
-    If two files contain the same run, it counts once.
+    If several files contain the same run, use the first one.
     """
     once: dict[tuple[str, str, str], RunFile] = {}
     notes = []
@@ -54,7 +54,7 @@ def history(runs: Iterable[RunFile], tasks: Sequence[str] = ()) -> History:
 
 
 def board_json(run: RunFile) -> Mapping[str, Any]:
-    """Return a run's board as JSON values, from its file or computed from its results."""
+    """Return a run's board as JSON values from its file, or compute it from the results."""
     return run.board if run.board is not None else board_of(run).to_json()
 
 

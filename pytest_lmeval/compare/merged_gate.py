@@ -1,4 +1,4 @@
-"""Gate a run merged from shards, with the recorded settings or new ones."""
+"""Apply the gate to a run merged from shards, with the recorded settings or new ones."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from pytest_lmeval.types import OVERALL
 
 
 def gate_settings(shards: Sequence[RunFile], asked: Mapping[str, Any]) -> GateSettings:
-    """Return the settings that the shards recorded, with the changes in ``asked``: fields of GateSettings.
+    """Return the settings that the shards recorded, changed by ``asked``, which has fields of GateSettings.
 
-    New floors and limits are added to the recorded ones; a baseline without a mode sets the mode ``baseline``. Raises
-    UsageError if ``asked`` has a floor for an unknown task, or if the shards disagree on a setting that is not in
-    ``asked``.
+    Add new floors and limits to the recorded ones; a baseline without a mode sets the mode ``baseline``. Raise
+    UsageError if ``asked`` has a floor for an unknown task, or if the shards disagree on a setting that ``asked``
+    lacks.
     """
     wanted = dict(asked)
     tasks = {name for shard in shards for name in shard.infos}
@@ -49,9 +49,9 @@ def gate_settings(shards: Sequence[RunFile], asked: Mapping[str, Any]) -> GateSe
 
 
 def gated(run: RunFile, settings: GateSettings, root: Path) -> tuple[RunFile, Leaderboard, int]:
-    """Judge every example under the settings; return the run, its board with the verdict, and the exit code.
+    """Apply the settings to every example; return the run, its board with the verdict, and the exit code.
 
-    Raises UsageError if the baseline is missing.
+    Raise UsageError if the baseline does not exist.
     """
     baseline = _baseline(settings, root)
     results = examples_of(run)
@@ -69,7 +69,7 @@ def gated(run: RunFile, settings: GateSettings, root: Path) -> tuple[RunFile, Le
 
 
 def recorded_settings(shard: RunFile) -> dict[str, Any]:
-    """Return the GateSettings fields that a run recorded, or defaults; raise UsageError for invalid values."""
+    """Return the fields of GateSettings that a run recorded, or their defaults; raise UsageError for invalid values."""
     settings = (shard.facts.gate or {}).get("settings", {})
     defaults = asdict(GateSettings())
     found = {name: settings.get(name, default) for name, default in defaults.items()} if settings else defaults

@@ -17,10 +17,11 @@ _WAYS_OUT = (
 
 
 def other_models(old: Sequence[ExampleResult], new: Sequence[ExampleResult]) -> tuple[list[str], list[str]]:
-    """Return two lists of lines, by task: models that the run should have tested but did not, and other differences.
+    """Return two lists of lines on tasks: on models that the run did not test, and on other differences.
 
-    The first list has models that the baseline's task lacks and that answered nothing. The second has changed models,
-    or shares of models, on the examples of both runs, and baseline tasks without model names.
+    A run did not test a model if requests asked for it, but it answered none, and the baseline has no requests for it.
+    Other differences are changed models, or shares of models, on the examples of both runs, and tasks of the baseline
+    without model names.
     """
     untested, others, nameless = [], [], []
     before, now = _by_task(old), _by_task(new)
@@ -53,7 +54,7 @@ def _by_task(results: Iterable[ExampleResult]) -> dict[str, dict[str, ExampleRes
 
 
 def _difference(old: Mapping[str, ExampleResult], new: Mapping[str, ExampleResult]) -> str:
-    """Return the models requested now and before if they differ, or if their shares differ by more than a tenth."""
+    """Return a text with the requested models of both runs if they, or their shares by more than a tenth, differ."""
     both = old.keys() & new.keys()
     before, now = (
         models_of(result for id, result in of.items() if id in both).get("asked", _NONE) for of in (old, new)

@@ -9,16 +9,16 @@ from functools import partial
 from pytest_lmeval.stats.power import detectable_drop
 
 DROPS = (0.05, 0.02, 0.01)
-"""The drops of the overall score for which a calibration computes needs."""
+"""The drops of the overall score for which a calibration computes the needed repeats and examples."""
 _MOST_REPEATS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """The needs to detect a drop of the overall score four times in five.
+    """The responses or examples needed to detect a drop of the overall score four times in five.
 
-    Either ``repeats`` of each existing example (None if no number suffices), or a total of ``examples`` with the same
-    repeats and task shares (0 if no number suffices).
+    A suite needs either ``repeats`` of each existing example (None if no number suffices), or ``examples`` in total
+    with today's repeats and shares of tasks (0 if no number suffices).
     """
 
     drop: float
@@ -28,9 +28,9 @@ class Needed:
 
 @dataclass(frozen=True, slots=True)
 class Variances:
-    """Sums of the squared parts of an overall change: ``spread`` by chance, ``weight`` at most.
+    """Sums of the squared parts of an overall change: ``spread`` if chance causes it, ``weight`` if it is the largest.
 
-    ``spread`` applies to runs with ``repeats`` responses to each of ``examples`` examples.
+    ``spread`` is for runs with ``repeats`` responses to each of ``examples`` examples.
     """
 
     spread: float
@@ -39,7 +39,7 @@ class Variances:
     repeats: int = 1
 
     def needed(self, alpha: float, drops: Sequence[float] = DROPS) -> tuple[Needed, ...]:
-        """Return the needs for each drop if the overall change is tested at ``alpha``."""
+        """Return, for each drop, the repeats or examples needed to detect it in a test at ``alpha``."""
         spread, weight, count = self.spread, self.weight, self.examples
         return tuple(
             Needed(
@@ -52,17 +52,17 @@ class Variances:
         )
 
     def detectable(self, alpha: float) -> float | None:
-        """Return the smallest drop that such runs detect four times in five, or None."""
+        """Return the smallest drop that such runs detect four times in five; None if they detect no drop."""
         return detectable_drop(self.spread, self.weight, alpha)
 
 
 def overall_level(alpha: float, tasks: int) -> float:
-    """Return the level for the overall change: half of alpha if several tasks share it, else all of it."""
+    """Return the level of the test of the overall change: half of alpha if there are several tasks, else alpha."""
     return alpha / 2 if tasks > 1 else alpha
 
 
 def _shows(drop: float, alpha: float, shared: tuple[float, float], fixed: tuple[float, float], count: int) -> bool:
-    """Return True if a drop is detected when ``count`` divides ``shared`` spread and weight but not ``fixed``."""
+    """Return True if runs detect a drop; their spread and weight are ``shared`` over ``count``, plus ``fixed``."""
     spread, weight = (part / count + rest for part, rest in zip(shared, fixed, strict=True))
     detectable = detectable_drop(spread, weight, alpha)
     return detectable is not None and detectable <= drop

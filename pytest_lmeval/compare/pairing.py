@@ -1,4 +1,4 @@
-"""Pair the results of two runs, and classify the remaining examples."""
+"""Pair the results of two runs, and classify the examples that form no pair."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Pair:
 
     @property
     def old_score(self) -> float:
-        """The old run's score of an example that has one."""
+        """The old run's score; raise ValueError without a score."""
         return self._score(self.old)
 
     @property
     def new_score(self) -> float:
-        """The new run's score of an example that has one."""
+        """The new run's score; raise ValueError without a score."""
         return self._score(self.new)
 
     @property
@@ -49,7 +49,7 @@ class Pair:
 
     @property
     def row(self) -> str:
-        """The name of the pair's row."""
+        """The name of the row that the pair belongs to."""
         return self.new.task
 
     @property
@@ -69,11 +69,11 @@ class Pair:
 
     def _score(self, result: ExampleResult) -> float:
         if result.score is None:
-            raise ValueError(f"{result.task}: {result.id} has no score: it is no part of a pair")
+            raise ValueError(f"{result.task}: {result.id} has no score, so it cannot form a pair")
         return result.score
 
     def _passes(self, result: ExampleResult) -> bool:
-        # An example that left quarantine counts as originally scored.
+        # The score of an example in quarantine decides whether it passed.
         return result.status == "passed" or (result.status == "quarantined" and reaches(result))
 
 
@@ -81,13 +81,14 @@ class Pair:
 class Pairing:
     """The kind of every example of two runs, in order of task and id.
 
-    ``pair``: scored in both, with the same content. ``new``: only in the new run. ``removed``: only in the old run.
-    ``changed``: in both, with different content or scored by a different field. ``measured``: without a score in one of
-    the runs, because only aggregations score it. ``quarantined``: in quarantine in the new run. ``unscored``: had a
-    score and now has none. ``unknown``: had no score to compare with. ``unselected``: in the old run, but not selected
-    in the new one. ``left_out``: its task must not be compared. ``expected_by_task`` counts the old run's scored
-    examples that should form pairs. ``before`` and ``after`` are the runs' results, without any left out of the new
-    run.
+    ``pair``: both runs scored the same content. ``new``: only in the new run. ``removed``: only in the old run.
+    ``changed``: both runs have it, with different content or a different field as the score. ``measured``: only
+    aggregations score it. ``quarantined``: in quarantine in the new run. ``unscored``: only the old run scored it.
+    ``unknown``: the old run has no score. ``unselected``: in the old run, but not selected in the new one.
+    ``left_out``: its task must not be compared.
+
+    ``before`` and ``after`` are the results of the old and the new run; ``after`` lacks tasks that are left out.
+    ``expected_by_task`` counts the old run's scored examples that should form pairs.
     """
 
     kinds: Mapping[Key, str]
@@ -112,7 +113,7 @@ class Pairing:
 
     @property
     def expected(self) -> int:
-        """The number of the old run's scored examples that should form pairs."""
+        """The number of the old run's examples that should form pairs."""
         return sum(self.expected_by_task.values())
 
     @property
@@ -126,41 +127,21 @@ class Pairing:
         return tuple(sorted((pair for pair in self.pairs if pair.better), key=lambda pair: in_data(pair.new)))
 
     @property
-    def new(self) -> tuple[Key, ...]:
-        """Examples that only the new run has."""
-        return self.of("new")
-
-    @property
-    def changed(self) -> tuple[Key, ...]:
-        """Examples with different content, or scored by a different field."""
-        return self.of("changed")
-
-    @property
     def changed_pairs(self) -> tuple[Pair, ...]:
         """Both results of each changed example."""
-        return tuple(Pair(self.before[key], self.after[key]) for key in self.changed)
+        return tuple(Pair(self.before[key], self.after[key]) for key in self.of("changed"))
 
     @property
     def reworded(self) -> int:
-        """The number of examples of which only the prompt changed, which pairing by id would compare."""
+        """The number of examples that pairing by id would compare, because only their prompt changed."""
         return sum(
             pair.old.scoring_hash == pair.new.scoring_hash != "" and not _differ_in_score_field(pair.old, pair.new)
             for pair in self.changed_pairs
         )
 
     @property
-    def removed(self) -> tuple[Key, ...]:
-        """Examples that only the old run has."""
-        return self.of("removed")
-
-    @property
-    def unscored(self) -> tuple[Key, ...]:
-        """Examples that had a score and now have none."""
-        return self.of("unscored")
-
-    @property
     def only_measured(self) -> bool:
-        """True if no example has a score to compare, so that updating the baseline does not help."""
+        """True if no example has a score to compare, so that an update of the baseline would not help."""
         return bool(self.of("measured")) and not self.pairs and not self.expected
 
     @property
@@ -179,7 +160,7 @@ def pair_up(
     outside: Callable[[str, str], bool],
     by: str = "content",
 ) -> Pairing:
-    """Pair results by ``by``, one of PAIR_BY, except for the tasks in ``left_out``.
+    """Pair the results of all tasks except those in ``left_out``; ``by`` is one of PAIR_BY.
 
     ``outside(task, id)`` returns True if an example of the old run was not selected in the new one.
     """
@@ -203,24 +184,24 @@ def pair_up(
 
 
 def content_of(result: ExampleResult, by: str) -> str:
-    """Return the hash that must be equal for two results of one task and id to pair; ``by`` is one of PAIR_BY."""
+    """Return the hash that two results must share to form a pair; ``by`` is one of PAIR_BY."""
     return result.scoring_hash if by == "id" else result.hash
 
 
 def check_pairing(run: RunFile, by: str, called: object) -> None:
-    """Raise UsageError if the run ``called`` so lacks hashes or ids that pairing ``by`` one of PAIR_BY needs."""
+    """Raise UsageError if the run lacks hashes or ids that pairing needs; ``called`` is its name in the message."""
     if by != "id":
         return
     if not all(result.scoring_hash for result in run.results or ()):
         raise UsageError(
             f"{called}: pairs by id need the scoring_hash of each example, which earlier versions did not write; "
-            "renew it: run that state again with this version"
+            "to renew it, run that state again with this version"
         )
     check_ids(run.infos.values(), called)
 
 
 def check_ids(infos: Iterable[TaskInfo], called: object) -> None:
-    """Raise UsageError naming tasks whose rows have no ids: a new row would renumber the rest."""
+    """Raise UsageError with the names of tasks whose rows have no ids: a new row would renumber other rows."""
     if numbered := sorted(info.name for info in infos if info.numbered and info.selected != 0):
         raise UsageError(
             f"{called}: pairs by id need ids, and the rows of {', '.join(numbered)} have no ids: add a column id (in a "
@@ -245,7 +226,7 @@ def _kind(old: ExampleResult | None, new: ExampleResult | None, by: str) -> str:
 
 
 def _differ_in_score_field(old: ExampleResult, new: ExampleResult) -> bool:
-    """Return True if another field of the task's scorers is the score, or if only one result has such a field."""
+    """Return True if the scores of both results come from different fields of the task's scorers."""
     if not (old.is_scored and new.is_scored):
         return False
     if "measured" in (old.status, new.status):

@@ -1,4 +1,4 @@
-"""Plan a suite before running it: the smallest drop it would detect, and the needs for a smaller one."""
+"""Plan a suite before running it: the smallest drop that it would detect, and the examples needed for a smaller one."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pytest_lmeval.compare.needed import Needed, Variances, overall_level
 from pytest_lmeval.types import OVERALL, ExampleResult
 
 ASSUMED_NOISE = 0.1
-"""The share of examples that flip by chance between two runs, unless it is known."""
+"""The assumed share of examples that flip by chance between two runs, if no run measured it."""
 
 Suite = Mapping[str, Sequence[str]]
-"""The cluster of each example, by task; "" for an example without a cluster."""
+"""The cluster of each example, by task; "" if an example has no cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskPlan:
     """The power of a task, or of all tasks.
 
-    ``clusters`` counts the independent units. ``noise`` is the share of examples that flip by chance between two runs
-    with one response per example. ``detectable`` is the smallest drop detected with 80 % power, or None.
+    ``clusters`` is the number of independent units. ``noise`` is the share of examples that flip by chance between two
+    runs with one response per example. ``detectable`` is the smallest drop detected with 80 % power, or None.
     """
 
     task: str
@@ -34,7 +34,7 @@ class TaskPlan:
 
 @dataclass(frozen=True, slots=True)
 class SuitePlan:
-    """The power of a suite with ``repeats`` responses per example, and the needs for detecting ``needed.drop``."""
+    """The power of a suite with ``repeats`` responses per example; ``needed`` is for the drop that the user wants."""
 
     tasks: tuple[TaskPlan, ...]
     overall: TaskPlan
@@ -46,16 +46,17 @@ class SuitePlan:
 def plan(
     suite: Suite, drop: float, noise: Mapping[str, float], *, usual: float, repeats: int = 1, alpha: float = 0.05
 ) -> SuitePlan:
-    """Return the power of a suite; ``noise`` is known by task, and ``usual`` applies to the other tasks.
+    """Return the power of a suite; ``noise`` has the noise of some tasks, and ``usual`` is the noise of other tasks.
 
-    Flips in a cluster are assumed to be independent. As in the gate, tasks are tested at the level of Holm's first
-    step, and together at half of alpha; a single task is tested at alpha.
+    The plan assumes that flips in a cluster are independent. As in the gate, a task's test has the level of Holm's
+    first step, and the overall test has half of alpha; the test of a single task has alpha.
     """
     count = len(suite)
     share = overall_level(alpha, count)
     tasks, spread, weight = [], 0.0, 0.0
     for task, clusters in sorted(suite.items()):
-        sizes, flips = _sizes(clusters), noise.get(task, usual)
+        sizes = [*Counter(filter(None, clusters)).values(), *(1 for name in clusters if not name)]
+        flips = noise.get(task, usual)
         own = _variances(sizes, flips, repeats)
         tasks.append(TaskPlan(task, len(clusters), len(sizes), flips, own.detectable(share / count)))
         spread += own.spread / count**2
@@ -68,9 +69,9 @@ def plan(
 
 
 def measured_noise(results: Sequence[ExampleResult]) -> dict[str, float]:
-    """Estimate by task the share of examples that would flip between two runs, from one run with repeats.
+    """Estimate, for each task with repeats, the share of examples that would flip between two runs.
 
-    This is twice the variance of an example's scores over its repeats; tasks without repeats are omitted.
+    The estimate is twice the variance of an example's scores over its repeats.
     """
     variances: dict[str, list[float]] = {}
     for result in results:
@@ -80,11 +81,6 @@ def measured_noise(results: Sequence[ExampleResult]) -> dict[str, float]:
             variance = math.fsum((score - mean) ** 2 for score in scores) / (len(scores) - 1)
             variances.setdefault(result.task, []).append(2 * variance)
     return {task: min(1.0, math.fsum(found) / len(found)) for task, found in variances.items()}
-
-
-def _sizes(clusters: Sequence[str]) -> list[int]:
-    counted = Counter(name for name in clusters if name)
-    return [*counted.values(), *(1 for name in clusters if not name)]
 
 
 def _variances(sizes: Sequence[int], noise: float, repeats: int) -> Variances:

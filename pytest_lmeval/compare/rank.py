@@ -28,18 +28,19 @@ from pytest_lmeval.stats.intervals import ROUNDING, Values, mean, overall_bounds
 from pytest_lmeval.stats.paired import PairedTest, holm, pooled_test
 
 ALPHA = 0.05
-"""The chance that any of several equal models is called worse than another."""
+"""The chance that a ranking of equal models calls any of them worse than another."""
+_TOO_FEW = f"at least {ENOUGH:.0%} are needed to name the best, so only pairs are compared"
 Interval = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Versus:
-    """Two models on the ``n`` examples that both have scored.
+    """Two models on the ``n`` examples that both scored.
 
-    ``difference`` is the score of ``one`` minus that of ``other``. ``interval`` bounds the difference, with each end at
-    ``level``: the bounds of all pairs are right together in 95 % of rankings. ``p_adjusted`` is the two-sided p, by
-    Holm's procedure over all pairs of models. ``is_shown`` means that it is at most alpha: then, and only then, the
-    interval excludes 0.
+    ``difference`` is the score of ``one`` minus the score of ``other``. ``interval`` bounds the difference, with each
+    end at ``level``: in 95 % of rankings the bounds of all pairs are right. ``p_adjusted`` is the two-sided p by Holm's
+    procedure over all pairs of models. ``is_shown`` is True if it is at most alpha; the interval excludes 0 exactly in
+    this case.
     """
 
     one: str
@@ -54,15 +55,16 @@ class Versus:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One model's place; scores cover the examples that every ranked model has scored.
+    """One model's place; scores cover the examples that every ranked model scored.
 
     ``score`` is the unweighted mean of ``tasks``. ``win_rate`` is the share of comparisons that the model wins, example
     by example against every other model; a tie counts half. ``difference``, ``difference_ci95``, ``level`` and
-    ``p_adjusted`` come from the :class:`Versus` with the best model, over the ``paired`` examples of both; they are
-    None (p: 1) for the best model. ``is_worse`` means that the model is shown to be worse. ``p95_ms`` and ``cost``
-    cover the whole run; ``cost_is_least`` means that some answers reported no cost. ``cost_ratio`` is the cost of the
-    answers to the paired examples, relative to the best model's; None if some were free or report no cost. ``scored``
-    counts this model's scored examples, ``left_out`` the ones that other models lack.
+    ``p_adjusted`` come from the :class:`Versus` with the best model, over the ``paired`` examples of both; for the best
+    model they are None, and p is 1. ``is_worse`` is True if the test shows that the model is worse. ``p95_ms`` and
+    ``cost`` cover the whole run; ``cost_is_least`` is True if some answers reported no cost. ``cost_ratio`` is the cost
+    of the answers to the paired examples, relative to the best model's; None if some answers were free or reported no
+    cost. ``scored`` is the number of examples that this model scored, ``left_out`` the number of these that the ranking
+    leaves out.
     """
 
     name: str
@@ -87,7 +89,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Unranked:
-    """A model that cannot be ranked, and the reason."""
+    """The name of a model that cannot be ranked, and the reason."""
 
     name: str
     reason: str
@@ -95,11 +97,10 @@ class Unranked:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The standings, best first; ``examples`` counts the shared ones by task; ``alpha`` is the level of the test.
+    """The standings, best first; ``examples`` has the number of shared examples by task.
 
-    Without enough shared examples there are only ``pairs``, and ``reason`` explains this. ``selected`` counts all
-    examples. ``not_scored`` states, for each model, how many examples lack a score, and how many of these another model
-    got right.
+    ``alpha`` is the level of the test. Without enough shared examples, the ranking has only ``pairs``, and ``reason``
+    says why. ``selected`` is the number of all examples. ``not_scored`` has a line for each model that lacks scores.
     """
 
     standings: tuple[Standing, ...]
@@ -113,7 +114,7 @@ class Ranking:
 
     @property
     def not_worse(self) -> list[str]:
-        """The names of the best model and of models that are not significantly worse."""
+        """The names of the best model and of all models that are not significantly worse."""
         return [standing.name for standing in self.standings if not standing.is_worse]
 
     def to_json(self) -> dict[str, Any]:
@@ -122,7 +123,7 @@ class Ranking:
 
 
 Scores = Mapping[str, Values]
-"""By task: the scores of a model's examples, sorted by key, and their clusters."""
+"""The scores of a model's examples, sorted by key, and their clusters, by task."""
 Spent = Mapping[str, Mapping[str, float | int]]
 _SCORE, _CLUSTER, _TASK = itemgetter(0), itemgetter(1), itemgetter(0)
 
@@ -130,11 +131,11 @@ _SCORE, _CLUSTER, _TASK = itemgetter(0), itemgetter(1), itemgetter(0)
 def rank(
     runs: Sequence[RunFile], pair_by: str = "content", alpha: float = ALPHA, took: Spent = MappingProxyType({})
 ) -> Ranking:
-    """Rank two runs or more; raise UsageError if fewer than two can be ranked.
+    """Rank two or more runs; raise UsageError if fewer than two can be ranked.
 
-    A run can be ranked if it is complete and has scored 80 % of the examples of all runs. Examples are the same if
-    task, id and content hash are equal; with ``pair_by`` "id", the hash ignores the prompt. Ties are sorted by name.
-    ``took`` is the runs' spending by adapter name, if known already.
+    A run can be ranked if it is complete and scored 80 % of the examples of all runs. Two examples are the same if
+    task, id and content hash are equal; if ``pair_by`` is "id", the hash ignores the prompt. Models with equal scores
+    are sorted by name. ``took`` is the known spending of runs, by adapter name.
     """
     everyone = entrants_of(runs, pair_by)
     asked = asked_of(everyone)
@@ -159,19 +160,11 @@ def rank(
         unranked=unranked,
         selected=total,
         not_scored=tuple(_not_scored(everyone, ranked, asked)),
-        reason="" if is_enough else _too_few(len(shared), total),
-    )
-
-
-def _too_few(shared: int, total: int) -> str:
-    return (
-        f"all ranked models have a score for {shared} of {total} examples; at least {ENOUGH:.0%} are needed to name "
-        "the best, so only pairs are compared"
+        reason="" if is_enough else f"all ranked models have a score for {len(shared)} of {total} examples; {_TOO_FEW}",
     )
 
 
 def _by_task(entrant: Entrant, keys: Sequence[Key]) -> Scores:
-    """Return a model's scores for the sorted ``keys``, by task."""
     tasks = {}
     for task, own in groupby(keys, _TASK):
         held = [*map(entrant.scores.__getitem__, own)]
@@ -184,14 +177,14 @@ def _score(tasks: Scores) -> float:
 
 
 def _pairs(ranked: Sequence[Entrant], asked: AskedExamples, alpha: float) -> tuple[Versus, ...]:
-    """Compare every model with each model before it."""
+    """Compare every model with each model before it in ``ranked``."""
     tests = {(one.name, other.name): _test(other, one, asked) for one, other in combinations(ranked, 2)}
     adjusted = holm({names: _two_sided(test) for names, test in tests.items()})
     return tuple(_versus(names, test, (adjusted[names], alpha, len(tests))) for names, test in tests.items())
 
 
 def _versus(names: tuple[str, str], test: PairedTest, judged: tuple[float, float, int]) -> Versus:
-    """Build the comparison of two models, second minus first; ``judged`` are Holm's p, alpha, and the tests."""
+    """Return the second model minus the first; ``judged`` has Holm's p, alpha, and the number of tests."""
     p_holm, alpha, tests = judged
     p, is_shown = _two_sided(test), test.change != 0 and p_holm <= alpha
     level = level_of(p, p_holm, alpha, tests) / 2
@@ -200,7 +193,6 @@ def _versus(names: tuple[str, str], test: PairedTest, judged: tuple[float, float
 
 
 def _test(one: Entrant, other: Entrant, asked: AskedExamples) -> PairedTest:
-    """Test two models over the examples that both have scored."""
     both = sorted(asked.scored.intersection(one.scores, other.scores))
     own, theirs = _by_task(one, both), _by_task(other, both)
     return pooled_test([([*map(sub, scores, theirs[task][0])], clusters) for task, (scores, clusters) in own.items()])
@@ -226,7 +218,7 @@ def _standings(
 
 
 def _cost_ratio(entrant: Entrant, best: Entrant) -> float | None:
-    """Return the cost of the entrant's answers relative to the best model's, over the examples of both."""
+    """Return the cost of the entrant's answers over the cost of the best model's, on the examples of both."""
     both = {key[:2] for key in entrant.scores.keys() & best.scores.keys()}
     own, other = (
         spent([result for result in examples_of(each.run) if (result.task, result.id) in both])
@@ -263,7 +255,7 @@ def _standing(
 
 
 def _not_scored(everyone: Sequence[Entrant], ranked: Sequence[Entrant], asked: AskedExamples) -> list[str]:
-    """Return a line for each model with unscored examples, because errors rarely hit examples at random."""
+    """Return a line for each model with unscored examples: errors rarely hit examples at random."""
     found = []
     for entrant in everyone:
         missing = asked.missing(entrant)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _MUCH = 0.1
 _LONG = timedelta(days=90)
-_ENOUGH = 5  # with fewer examples, anything may be true of all
-# How some model families begin their thoughts, besides the default think tags.
+_ENOUGH = 5  # fewer examples may all be equal by chance
+# The beginnings of thoughts in some model families, besides the default think tags.
 _THOUGHTS = re.compile(
     r"\s*(<(?:thinking|thoughts?|reason(?:ing)?|reflection|scratchpad|seed:think)>|\[THINK\]|◁think▷"
     r"|<\|begin_of_thought\|>|<\|channel\|>analysis|analysis(?=.*assistantfinal))",
@@ -31,7 +31,7 @@ _THOUGHTS = re.compile(
 
 
 def task_notes(board: Leaderboard) -> list[str]:
-    """Return a sentence for each task with measured examples, and for each with unchecked keywords in tool schemas."""
+    """Return a sentence for each task with measured examples, or with unchecked keywords in tool schemas."""
     notes = []
     for row in board.tasks:
         if row.measured:
@@ -45,13 +45,13 @@ def task_notes(board: Leaderboard) -> list[str]:
 
 
 def floor_without_score(board: Leaderboard, floors: Iterable[str]) -> str:
-    """Return why a board cannot check a floor, or "": only results reveal that some tasks have no score."""
+    """Return why a floor cannot be checked, or ""; only the results show whether some tasks have a score."""
     scored = {row.key: not row.is_unscored for row in board.tasks if row.key}
     return no_score_for_floor(floors, {**scored, **{row.task: not row.is_unscored for row in board.tasks}})
 
 
 def no_score_for_floor(floors: Iterable[str], scores: Mapping[str, bool]) -> str:
-    """Return why a floor cannot be checked, or ""; ``scores`` maps each task to True if it can have a score."""
+    """Return why a floor cannot be checked, or ""; ``scores`` maps tasks to True if they can have a score."""
     name = next((name for name in floors if not scores.get(name, True)), None)
     if name is None:
         return ""
@@ -62,7 +62,7 @@ def no_score_for_floor(floors: Iterable[str], scores: Mapping[str, bool]) -> str
 
 
 def ambiguous_floor(floors: Iterable[str], keys: Mapping[str, str]) -> str:
-    """Return why a floor is ambiguous, or ""; ``keys`` maps each task name to the task's key or ""."""
+    """Return why the name of a floor is ambiguous, or ""; ``keys`` maps task names to keys, or to ""."""
     for name in floors:
         others = sorted(task for task, key in keys.items() if key == name and task != name)
         if name in keys and others:
@@ -84,14 +84,14 @@ def _description(row: TaskRow) -> str:
 
 
 def quarantine_of(run: RunFile, baseline: RunFile) -> Quarantine:
-    """Return the quarantine that applies to ``run``, on its day, in a comparison with ``baseline``."""
+    """Return the quarantine that applies to ``run`` on its day if ``baseline`` is its baseline."""
     from pytest_lmeval.records.runfile import examples_of
 
     return Quarantine(run.timestamp[:10], quarantined(examples_of(baseline)))
 
 
 def check_quarantine(board: Leaderboard, baseline: RunFile) -> None:
-    """Raise UsageError if the board quarantines examples that the baseline does not.
+    """Raise UsageError if the board has examples in quarantine that the baseline lacks.
 
     This may happen if the run started without the baseline.
     """
@@ -106,7 +106,7 @@ def check_quarantine(board: Leaderboard, baseline: RunFile) -> None:
 
 
 def not_in_force(board: Leaderboard) -> list[str]:
-    """Return a sentence for every example with an ineffective quarantine."""
+    """Return a sentence for every example whose quarantine has ended, or is not in the baseline yet."""
     day = board.facts.timestamp[:10]
     return [
         f"{each.task}: {each.id}: {_why(each, day)}"
@@ -124,7 +124,7 @@ def _why(result: ExampleResult, day: str) -> str:
 
 
 def _unchecked(details: Any) -> Iterator[str]:
-    # The example's details include those of turns, repeats and scorers.
+    # The details of an example contain the details of its turns, repeats and scorers.
     if isinstance(details, dict):
         for name, value in details.items():
             if name == "not_checked" and isinstance(value, list):
@@ -137,7 +137,7 @@ def _unchecked(details: Any) -> Iterator[str]:
 
 
 def suspicions(board: Leaderboard) -> list[str]:
-    """Return a sentence for every task whose results suggest a broken model, or a fault in parsing its answers."""
+    """Return a sentence for every task whose results suggest a broken model, or answers that are parsed wrongly."""
     aside = _too_much_aside(board) if board.quarantined() else []
     return [f"{row.task}: {doubt}" for row in board.tasks if (doubt := _doubt(row))] + aside
 
@@ -159,7 +159,7 @@ def _too_much_aside(board: Leaderboard) -> list[str]:
 
 def _doubt(row: TaskRow) -> str:
     scored = [result for result in row.per_example if result.is_scored]
-    # A single answer scored together with its thoughts deserves a warning.
+    # Warn even about a single answer whose score includes its thoughts.
     if thoughts := _thoughts(row.per_example):
         return thoughts
     if len(scored) < _ENOUGH:

@@ -1,6 +1,6 @@
-"""Score new answers by old targets, for examples of which only the targets changed.
+"""Score new answers by old targets if only the targets of an example changed.
 
-This decides nothing. It shows whether an example passes because the answer changed or because the targets did.
+This has no effect on the verdict. It shows whether the answer or the targets made an example pass.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_lmeval.compare.pairing import Key, Pair
+from pytest_lmeval.compare.pairing import Pair
 from pytest_lmeval.postprocess import Extraction, apply_metric
 from pytest_lmeval.registry import Metric, Registry
 from pytest_lmeval.stats.intervals import is_at_least, mean
@@ -18,15 +18,10 @@ from pytest_lmeval.types import ExampleResult
 
 @dataclass(frozen=True, slots=True)
 class Retargeted:
-    """A changed example, and the ``score`` in [0, 1] of its new answers by the old run's targets."""
+    """A changed example, and the ``score``, in [0, 1], of its new answers by the old run's targets."""
 
     pair: Pair
     score: float
-
-    @property
-    def key(self) -> Key:
-        """The example's task and id."""
-        return self.pair.key
 
     @property
     def passed_before(self) -> bool:
@@ -35,7 +30,7 @@ class Retargeted:
 
     @property
     def passes(self) -> bool:
-        """True if the example passes now, by its new targets."""
+        """True if the example passes by its new targets."""
         return self.pair.new.status == "passed"
 
     @property
@@ -44,7 +39,7 @@ class Retargeted:
         return is_at_least(self.score, self.pair.new.threshold)
 
     def to_json(self) -> dict[str, Any]:
-        """Return all facts about the example as JSON values."""
+        """Return the example, its targets and its scores as JSON values."""
         old, new = self.pair.old, self.pair.new
         return {
             "task": new.task,
@@ -64,8 +59,8 @@ class Retargeted:
 def retargeted(changed: Sequence[Pair]) -> tuple[Retargeted, ...]:
     """Return the ``changed`` examples that can be scored by their old targets.
 
-    Content hashes must prove that only the targets differ and that the metric reads only prediction and targets. The
-    metric must be built in, and need neither sandbox nor judge. Results without a prompt are skipped.
+    Their content hashes must prove that only the targets differ, and that the metric reads only prediction and targets.
+    The metric must be built in, and must not need a sandbox or a judge. Skip results without a prompt.
     """
     if not changed:
         return ()
@@ -85,12 +80,12 @@ def _score_by_old_targets(pair: Pair, registry: Registry) -> float | None:
         # A ledger from another version may have other scores.
         is_known = _score(metric, new, new.targets) == new.score
         return _score(metric, new, old.targets) if is_known else None
-    except Exception:  # a failing metric must not cost the run its comparison
+    except Exception:  # if a metric fails, the run still needs its comparison
         return None
 
 
 def _proven_metric(pair: Pair, registry: Registry) -> Metric | None:
-    """Return the metric of both results if only their targets differ and it uses nothing but prediction and targets."""
+    """Return the metric of both results if only their targets differ and it uses only prediction and targets."""
     from pytest_lmeval.formats.checks import RENAMED
     from pytest_lmeval.hashes import hashes_of
 

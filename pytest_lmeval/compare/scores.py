@@ -1,9 +1,9 @@
-"""Judge named scores: check their floors, and pair them for comparison."""
+"""Named scores in comparisons: check their floors, and pair them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_lmeval.compare.pairing import Pair
 from pytest_lmeval.errors import did_you_mean
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.rows import TaskRow
 
 Named = Mapping[str, Mapping[str, float]]
-"""Thresholds of the compared scores, by task and name."""
+"""The thresholds of the scores to compare, by task and name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class ScorePair(Pair):
 
 
 def compared_scores(board: Leaderboard) -> Named:
-    """Return a board's scores with a threshold or a floor, except decisive scores, which belong to the tasks."""
+    """Return a board's scores with a threshold or a floor, except decisive scores, which are the scores of tasks."""
     found = {
         row.task: {
             name: 1.0 if score["threshold"] is None else score["threshold"]
@@ -56,7 +56,7 @@ def compared_scores(board: Leaderboard) -> Named:
 
 
 def score_pairs(pairs: Sequence[Pair], named: Named) -> tuple[list[ScorePair], dict[str, str], list[str]]:
-    """Return the pairs of each score in both runs, why others have none, and lines on partly compared scores."""
+    """Return the pairs of scores, the reasons why some scores have no pairs, and lines on partly compared scores."""
     found: list[ScorePair] = []
     left_out, partly = {}, []
     for task, scores in named.items():
@@ -75,7 +75,7 @@ def score_pairs(pairs: Sequence[Pair], named: Named) -> tuple[list[ScorePair], d
 
 
 def task_of_score(name: str, board: Leaderboard) -> TaskRow | None:
-    """Return the row of the task in a score's name ``TASK.SCORE``; None if no task can have such a score."""
+    """Return the row of the task in the name ``TASK.SCORE``; None if no task can have such a score."""
     task, _ = split(name)
     rows = (row for row in board.tasks if row.task == task and row.per_example)
     return next((row for row in rows if row.per_example[0].metric in BY_NAME), None)
@@ -89,7 +89,7 @@ def shared_names(board: Leaderboard) -> list[str]:
 
 
 def scores_under_floor(board: Leaderboard, floors: Mapping[str, float]) -> Iterator[str]:
-    """Yield a reason for every score below its floor, and for every floor of a score that no example has."""
+    """Yield a reason for every score below its floor, and for every floor whose score no example has."""
     tasks = {row.task for row in board.tasks}
     given = {name: floor for name, floor in floors.items() if name not in tasks and task_of_score(name, board)}
     own = {
@@ -101,7 +101,8 @@ def scores_under_floor(board: Leaderboard, floors: Mapping[str, float]) -> Itera
     for name, floor in {**own, **given}.items():
         row = task_of_score(name, board)
         score = None if row is None else _score(row, split(name)[1])
-        if row is not None and row.min_score == floor and row.scores.get(split(name)[1], {}).get("decides"):
+        known = None if row is None else row.scores.get(split(name)[1])
+        if row is not None and row.min_score == floor and known is not None and known.get("decides"):
             continue  # the floor belongs to the task
         if score is None:
             yield f"{name}: no example recorded this score, and its floor is {floor:g}{_meant(row, name)}"
@@ -109,12 +110,12 @@ def scores_under_floor(board: Leaderboard, floors: Mapping[str, float]) -> Itera
             yield f"{name}: {beside(score, floor)} is below its floor {floor:g}"
 
 
-def _score(row: TaskRow, name: str) -> Any:
+def _score(row: TaskRow, name: str) -> float | None:
     return row.scores[name]["score"] if name in row.scores else row.metrics.get(name)
 
 
 def _meant(row: TaskRow | None, name: str) -> str:
-    """Return the scores that scored examples have instead; the error of an unscored example names them."""
+    """Return a list of the recorded scores; "" if no example was scored, since its error has this list."""
     if row is None or row.score is None:
         return ""
     recorded = [each for each in {**row.metrics, **row.scores} if each not in BY_NAME and _score(row, each) is not None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ def load(path: str, name: str | None = None, *, split: str | None = None, **opti
 
 
 def open_splits(path: str, subjects: Sequence[str], revision: str | None) -> Mapping[str, Splits]:
-    """Return the splits of each subject if the hub has a configuration for each, else the splits of ``""``."""
+    """Return the splits of each subject if the hub has a configuration for each, else all splits under ``""``."""
     datasets = _datasets(path)
     configs = _called(path, lambda: datasets.get_dataset_config_names(path, revision=revision))
     if subjects and set(subjects) <= set(configs):
@@ -28,12 +29,12 @@ def open_splits(path: str, subjects: Sequence[str], revision: str | None) -> Map
 
 
 def saved(path: Path) -> Mapping[str, Callable[[], Rows]]:
-    """Return a reader of each split of a dataset that was saved to the folder ``path``."""
+    """Return a reader for each split of a dataset that was saved to the folder ``path``."""
     datasets = _datasets(path.name)
     loaded = _called(path.name, lambda: datasets.load_from_disk(str(path)))
     if hasattr(loaded, "items"):
-        return {split: _reader(rows, path / split) for split, rows in loaded.items()}
-    return {str(loaded.split or "test"): _reader(loaded, path)}
+        return {split: partial(_saved, rows, path / split) for split, rows in loaded.items()}
+    return {str(loaded.split or "test"): partial(_saved, loaded, path)}
 
 
 class _View(Sequence[Row]):
@@ -55,23 +56,20 @@ class _View(Sequence[Row]):
 
 
 def _splits(loaded: Any, origin: str) -> Splits:
-    def reader(rows: Any) -> Callable[[], Rows]:
-        # The library's fingerprint covers the source on the hub, its revision and all transformations.
-        return lambda: Rows(_View(rows), hashlib.sha256(str(rows._fingerprint).encode()).hexdigest())
-
-    return Splits({split: reader(rows) for split, rows in loaded.items()}, origin)
+    return Splits({split: partial(_loaded, rows) for split, rows in loaded.items()}, origin)
 
 
-def _reader(rows: Any, folder: Path) -> Callable[[], Rows]:
-    return lambda: Rows(_View(rows), _folder_digest(folder))
+def _loaded(rows: Any) -> Rows:
+    # The library's fingerprint covers the source on the hub, its revision and all transformations.
+    return Rows(_View(rows), hashlib.sha256(str(rows._fingerprint).encode()).hexdigest())
 
 
-def _folder_digest(folder: Path) -> str:
+def _saved(rows: Any, folder: Path) -> Rows:
     digest = hashlib.sha256()
     for file in sorted(folder.glob("*.arrow")):
         with file.open("rb") as stream:
             digest.update(hashlib.file_digest(stream, "sha256").digest())
-    return digest.hexdigest()
+    return Rows(_View(rows), digest.hexdigest())
 
 
 def _datasets(path: str) -> Any:

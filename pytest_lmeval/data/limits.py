@@ -1,4 +1,4 @@
-"""The limits on the size of a data set: a larger one is refused before it is read."""
+"""The limits on the size of a data set; a larger data set is refused before it is read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_BYTES: ContextVar[int] = ContextVar("max_data_bytes", default=MAX_DATA_BYTE
 
 
 class BadRows(LmevalError):
-    """A file without usable rows; ``faults`` are ``name:line: detail``, one for each fault."""
+    """A file whose rows cannot be used; ``faults`` has a text ``name:line: detail`` for each fault."""
 
     def __init__(self, *faults: str) -> None:
         super().__init__("; ".join(faults))
@@ -24,27 +24,27 @@ class BadRows(LmevalError):
 
 
 def set_max_data_bytes(given: object) -> None:
-    """Set the most bytes of a data set from now on; raise UsageError unless it is a whole number above 0."""
+    """Set the maximum size of data sets in bytes; raise UsageError unless it is a whole number above 0."""
     _MAX_BYTES.set(Number(1, whole=True).of_option("ini lm_max_data_bytes", given))
 
 
 def check_bytes(name: str, count: int) -> None:
-    """Raise BadRows if ``count``, the uncompressed bytes of the data set ``name``, is above the limit."""
+    """Raise BadRows if ``count``, the uncompressed size of the data set ``name`` in bytes, is above the limit."""
     if count > _MAX_BYTES.get():
         limit = f"at most {_MAX_BYTES.get():,} are read (ini lm_max_data_bytes)"
         raise BadRows(f"{name}: {count:,} bytes of data, uncompressed; {limit}")
 
 
 def check_rows(name: str, count: int) -> None:
-    """Raise BadRows if ``count``, the rows of the data set ``name``, is above the limit."""
+    """Raise BadRows if ``count``, the number of rows of the data set ``name``, is above the limit."""
     if count > MAX_ROWS:
         raise BadRows(f"{name}: {count:,} rows; at most {MAX_ROWS:,} are read")
 
 
 def read_files(files: Sequence[Path]) -> list[bytes]:
-    """Return the content of the files of a data set; raise BadRows if they are too large, before any is read.
+    """Return the contents of the files of a data set.
 
-    Raise OSError if one cannot be read.
+    Raise BadRows before reading any file if they are too large together, and OSError if a file cannot be read.
     """
     check_bytes(files[0].name, sum(path.stat().st_size for path in files))
     for path in files:

@@ -14,7 +14,7 @@ from pytest_lmeval.errors import RecordRefused
 
 MAX_LINE_BYTES = 1 << 20
 LINE_OPTION = "ini lm_max_line_bytes"
-"""The option with the longest line of a task file."""
+"""The option that limits the lines of task files."""
 MAX_DEPTH = 100
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
@@ -36,10 +36,10 @@ def number_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def parse_line(line: bytes, max_bytes: int = MAX_LINE_BYTES, option: str = "") -> Any:
-    """Return the JSON value of ``line``; raise RecordRefused ``bad_json`` with the reason if it has no value.
+    """Return the JSON value of ``line``; if it is not valid, raise RecordRefused ``bad_json`` with the reason.
 
-    Stricter than the json module: no NaN or Infinity, no duplicate key, no lone surrogate, at most 100 levels.
-    ``option`` names the option that sets ``max_bytes``, if there is one.
+    This is stricter than the json module: it refuses NaN, Infinity, duplicate keys, lone surrogates, and values with
+    more than 100 levels. ``option`` is the name of the option that sets ``max_bytes``, or "".
     """
     if len(line) > max_bytes:
         limit = f"at most {max_bytes:,} are read{f' ({option})' if option else ''}"
@@ -49,7 +49,7 @@ def parse_line(line: bytes, max_bytes: int = MAX_LINE_BYTES, option: str = "") -
     except UnicodeDecodeError as error:
         where = f"byte 0x{line[error.start]:02x} at column {error.start + 1}"
         raise _bad_json(f"not UTF-8: {where}; save the file as UTF-8") from None
-    # Brackets inside strings count too: a cheap bound decides almost every line, the exact depth the rest.
+    # The count includes brackets in strings: it is a cheap bound, and few lines need the exact depth.
     if line.count(b"[") + line.count(b"{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise _bad_json(f"nested deeper than {MAX_DEPTH} levels")
     try:
@@ -71,7 +71,7 @@ def _bad_json(detail: str) -> RecordRefused:
 
 
 def _remedy(text: str, place: int) -> str:
-    """Return a hint if the error at ``place`` of a line is a common mistake of people who write JSON by hand."""
+    """Return a hint if the error at ``place`` of a line is common in JSON that people write by hand."""
     before, rest = text[:place].rstrip(), text[place:].lstrip()
     if rest[:1] == "'":
         return ": JSON has double quotes"

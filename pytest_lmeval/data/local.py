@@ -13,7 +13,7 @@ from pytest_lmeval.data.rows import SUFFIXES, BadRows, parse_rows
 from pytest_lmeval.data.splits import Rows, Splits, digest_of
 from pytest_lmeval.errors import RecordRefused, did_you_mean
 
-# As large datasets are stored: test-00000-of-00002.parquet
+# Large datasets are stored in parts: test-00000-of-00002.parquet
 _PART = re.compile(r"-\d{5}-of-\d{5}\Z")
 
 
@@ -39,10 +39,10 @@ def is_saved(path: Path) -> bool:
 
 
 def read(path: Path, config: str | None = None) -> Splits:
-    """Return the splits at ``path``; ``config`` is a folder in it.
+    """Return the splits at ``path``, or in its folder ``config``.
 
-    Data without such folders has the configuration ``default`` alone. Raise RecordRefused, with the choices, for an
-    unknown one.
+    Data without such folders has only the configuration ``default``. Raise RecordRefused, with the choices, for an
+    unknown configuration.
     """
     if config is not None:
         path = _configuration(path, config)
@@ -73,22 +73,19 @@ def _configuration(path: Path, name: str) -> Path:
 
 
 def read_subjects(path: Path, subjects: Sequence[str]) -> Mapping[str, Splits] | None:
-    """Return the splits of each subject if the folder at ``path`` has a folder for each of them, else None.
+    """Return the splits of each subject if the folder at ``path`` has a folder for each subject, else None.
 
-    Raise RecordRefused if only some subjects have one, and no file could hold the others.
+    Raise RecordRefused if only some subjects have a folder, and no file could contain the others.
     """
     missing = [subject for subject in subjects if not subject or not (path / subject).is_dir()]
     if missing or not subjects:
-        if 0 < len(missing) < len(subjects) and not _has_files(path):
+        has_files = is_saved(path) or any(file.suffix in SUFFIXES and file.is_file() for file in path.iterdir())
+        if 0 < len(missing) < len(subjects) and not has_files:
             there = ", ".join(subject for subject in subjects if subject not in missing)
             detail = f"{path.name} has no folder for {', '.join(map(repr, missing))}; it has {there}"
             raise RecordRefused("bad_value", "SUBJECTS", detail)
         return None
     return {subject: read(path / subject) for subject in subjects}
-
-
-def _has_files(path: Path) -> bool:
-    return is_saved(path) or any(file.suffix in SUFFIXES and file.is_file() for file in path.iterdir())
 
 
 def _rows(files: Sequence[Path]) -> Rows:

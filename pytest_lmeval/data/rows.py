@@ -19,7 +19,7 @@ from pytest_lmeval.data.limits import check_bytes, check_rows, read_files
 from pytest_lmeval.data.lines import number_lines, parse_line
 from pytest_lmeval.errors import RecordRefused, nearest
 
-# A row may hold a long document: the limit on lines of task files does not apply to data.
+# A row may contain a long document, so the limit on lines of task files does not apply to data.
 _LONGEST_ROW = 64 << 20
 _LONGEST_CELL = 16 << 20
 _MOST_FAULTS = 20
@@ -29,11 +29,11 @@ _SEPARATORS = {";": "semicolons", "\t": "tabs"}
 SUFFIXES = (".csv", ".jsonl", ".parquet")
 """The suffixes of files with rows."""
 Numbered = tuple[list[dict[str, Any]], Sequence[int]]
-"""The rows of a file, and the line on which each begins; in parquet its number, from 1."""
+"""The rows of a file, and the line on which each begins; for parquet, the number of the row, from 1."""
 
 
 class DataFile(NamedTuple):
-    """The rows of a file as JSON values, the line on which each begins (in parquet its number), and the file's hash."""
+    """The rows of a file as JSON values, the line (in parquet, the number) of each row, and the file's hash."""
 
     rows: Sequence[dict[str, Any]]
     lines: Sequence[int]
@@ -41,7 +41,7 @@ class DataFile(NamedTuple):
 
 
 def local_path(holder: Path, name: str) -> Path:
-    """Return the data file that ``holder`` calls ``name``; raise BadRows for another suffix, or outside the project."""
+    """Return the path of ``name`` in the file ``holder``; raise BadRows for another suffix, or outside the project."""
     path = (holder.parent / name).resolve()
     if path.suffix not in SUFFIXES:
         raise BadRows(f"{name}: expected a file that ends in {', '.join(SUFFIXES)}")
@@ -52,7 +52,7 @@ def local_path(holder: Path, name: str) -> Path:
 
 
 def read_data(path: Path) -> DataFile:
-    """Return the rows of a file that a YAML file names; raise BadRows also if it cannot be read or is empty."""
+    """Return the rows of a file that a YAML file names; raise BadRows if it is empty or cannot be read."""
     try:
         (data,) = read_files([path])
     except OSError as error:
@@ -61,7 +61,7 @@ def read_data(path: Path) -> DataFile:
     if not rows:
         raise BadRows(f"{path.name}: no row in the file")
     if path.suffix == ".parquet":
-        # Dates and the like become text: rows are JSON from here on.
+        # Rows are JSON from here on, so dates and similar values become text.
         rows = json.loads(json.dumps(_finite(rows), default=str))
     return DataFile(rows, lines, hashlib.sha256(data).hexdigest())
 
@@ -87,11 +87,12 @@ def read_rows(path: Path, *, as_written: bool = False) -> tuple[list[dict[str, A
 
 
 def parse_rows(path: Path, data: bytes, *, as_written: bool = False) -> list[dict[str, Any]]:
-    """Return the rows of the file at ``path``, whose bytes are ``data``; raise BadRows.
+    """Return the rows of the file at ``path``, whose bytes are ``data``.
 
-    Values are text in csv, JSON in jsonl, and pyarrow's in parquet. Column names must differ. A file with more rows, or
-    uncompressed bytes, than the limits is refused; for parquet, the metadata decide before reading, and the limits
-    apply again while reading. ``as_written`` keeps blanks around the names of csv columns, and line ends in cells.
+    Values are text in csv, JSON in jsonl, and pyarrow's in parquet. Raise BadRows if two columns have the same name, or
+    if the file has more rows or uncompressed bytes than the limits; the metadata of parquet reveal that before reading,
+    and the limits apply again while reading. ``as_written`` keeps blanks around the names of csv columns, and line ends
+    in cells.
     """
     return _numbered_rows(path, data, as_written)[0]
 
@@ -99,7 +100,8 @@ def parse_rows(path: Path, data: bytes, *, as_written: bool = False) -> list[dic
 def _numbered_rows(path: Path, data: bytes, as_written: bool = False) -> Numbered:
     check_bytes(path.name, len(data))
     if path.suffix == ".csv":
-        return _csv(path.name, data, as_written)
+        table = csv_table(path.name, data, as_written=as_written)
+        return [dict(zip(table.columns, cells, strict=True)) for cells in table.cells], table.lines
     return (_jsonl if path.suffix == ".jsonl" else _parquet)(path, data)
 
 
@@ -123,11 +125,6 @@ def _jsonl(path: Path, data: bytes) -> Numbered:
     return rows, lines
 
 
-def _csv(name: str, data: bytes, as_written: bool) -> Numbered:
-    table = csv_table(name, data, as_written=as_written)
-    return [dict(zip(table.columns, cells, strict=True)) for cells in table.cells], table.lines
-
-
 class CsvTable(NamedTuple):
     """The columns of a csv file, the cells of each row that is not blank, and the line on which the row begins."""
 
@@ -137,9 +134,9 @@ class CsvTable(NamedTuple):
 
 
 def csv_table(name: str, data: bytes, columns: Sequence[str] = (), *, as_written: bool = False) -> CsvTable:
-    """Return the table in the bytes of a csv file; ``columns`` names the columns of a file without a header.
+    """Return the table in the bytes of a csv file; ``columns`` has the names of columns for a file without a header.
 
-    Raise BadRows if it is not valid. Trim the names of columns and use Unix line ends in cells, unless ``as_written``.
+    Raise BadRows if it is not valid. Unless ``as_written``, trim the names of columns, and use Unix line ends in cells.
     """
     try:
         text = data.decode("utf-8-sig")
@@ -169,7 +166,7 @@ def _check_columns(name: str, columns: Sequence[str]) -> None:
 
 
 def _csv_lines(name: str, text: str) -> list[tuple[int, list[str]]]:
-    """Return the cells of each row that is not blank, with the line on which it begins: a cell may span several."""
+    """Return the cells of each row that is not blank, with the line on which it begins: a cell may span lines."""
     lines: list[tuple[int, list[str]]] = []
     start = 1
     with _long_cells():
@@ -200,7 +197,7 @@ def _parquet(path: Path, data: bytes) -> Numbered:
         rows: list[dict[str, Any]] = []
         size = 0
         for batch in file.iter_batches(_BATCH):
-            # Repeated values are stored once, but take memory each.
+            # A file stores a repeated value once, but each copy takes memory.
             size += batch.nbytes
             check_bytes(path.name, size)
             rows += batch.to_pylist()
@@ -211,7 +208,7 @@ def _parquet(path: Path, data: bytes) -> Numbered:
 
 @contextmanager
 def _long_cells() -> Iterator[None]:
-    # The limit is global to the process: restore it for other readers of csv.
+    # The limit applies to the whole process, so restore it for other readers of csv.
     with _CSV_LIMIT:
         before = csv.field_size_limit(_LONGEST_CELL)
         try:

@@ -1,8 +1,8 @@
-"""The permutation that numpy draws for a seed, and so the order in which the ``datasets`` library shuffles.
+"""The permutation that numpy draws for a seed, which is the order in which the ``datasets`` library shuffles.
 
-It is ``numpy.random.default_rng(seed).permutation(size)``, computed without numpy. It implements the published
-algorithms of its ``SeedSequence`` (M. E. O'Neill's ``seed_seq_fe``) and of PCG64 (XSL-RR); a number that is too large
-for its place is drawn again.
+The result equals ``numpy.random.default_rng(seed).permutation(size)``, but needs no numpy. This module implements the
+published algorithms of numpy's ``SeedSequence`` (M. E. O'Neill's ``seed_seq_fe``) and of PCG64 (XSL-RR); it draws again
+if a number is too large for its place.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _pcg64(start: int, stream: int) -> Iterator[int]:
 
 
 def _seeds(seed: int) -> tuple[int, int]:
-    """Return the two numbers of 128 bits that a generator starts with."""
+    """Return the two numbers of 128 bits that initialize a generator."""
     pool = _mixed([seed >> shift & _32 for shift in range(0, max(seed.bit_length(), 1), 32)])
     scramble = _hash(0x8B51F9DD, 0x58F38DED)
     words = [scramble(pool[number % _POOL]) for number in range(8)]
@@ -78,7 +78,7 @@ def _mix(one: int, other: int) -> int:
 
 
 def _hash(constant: int, multiplier: int) -> Callable[[int], int]:
-    """Return a function that scrambles numbers of 32 bits, each call differently."""
+    """Return a function that scrambles numbers of 32 bits, in another way at each call."""
 
     def scramble(value: int) -> int:
         nonlocal constant

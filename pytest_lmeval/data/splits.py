@@ -13,7 +13,7 @@ Row = dict[str, Any]
 
 
 class Rows(Sequence[Row]):
-    """The rows of one split, and the hash of their files."""
+    """The rows of one split, and the hash of the files that contain them."""
 
     def __init__(self, rows: Sequence[Row], sha256: str) -> None:
         self._rows = rows
@@ -29,7 +29,7 @@ class Rows(Sequence[Row]):
     @overload
     def __getitem__(self, index: str) -> list[Any]: ...
     def __getitem__(self, index: int | slice | str) -> Any:
-        """Return a row, several rows, or, for a name, a column."""
+        """Return a row for a number, rows for a slice, or a column for a name."""
         return [row[index] for row in self._rows] if isinstance(index, str) else self._rows[index]
 
     def shuffle(self, seed: int = 42) -> Rows:
@@ -45,7 +45,7 @@ class Rows(Sequence[Row]):
         return Rows([row for row in self._rows if function(row)], self.sha256)
 
     def by_identity(self) -> dict[int, int]:
-        """Return the place of each row by its ``id()``; {} for rows that are decoded on access."""
+        """Return the place of each row by its ``id()``; {} if rows are decoded on access."""
         return {id(row): place for place, row in enumerate(self._rows)} if isinstance(self._rows, list) else {}
 
     def copied(self) -> Rows:
@@ -54,7 +54,7 @@ class Rows(Sequence[Row]):
 
 
 class Splits(Mapping[str, Rows]):
-    """The splits of a dataset by name, each read on first access. A single file is every split."""
+    """The splits of a dataset by name, each read on first access. If the data is a single file, it is every split."""
 
     def __init__(self, readers: Mapping[str, Callable[[], Rows]], origin: str, *, is_single: bool = False) -> None:
         self._readers = readers
@@ -87,7 +87,7 @@ class Splits(Mapping[str, Rows]):
 
 
 def digest_of(parts: Iterable[bytes]) -> str:
-    """Return the hash of the bytes of all parts."""
+    """Return the SHA-256 of all parts together."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part)

@@ -1,4 +1,4 @@
-"""A judge's grade by a rubric, for records, rows of YAML tasks and eval functions."""
+"""Grades by a judge with a rubric, for records, rows of YAML tasks and eval functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_lmeval.types import Generate, Message, Score
 
 
 class UnreadReply(ScoringError):
-    """A judge's reply could not be read, twice in a row; ``consultation`` has both replies."""
+    """Two replies of a judge in a row could not be read; ``consultation`` contains both."""
 
     def __init__(self, message: str, consultation: Consultation) -> None:
         super().__init__(message)
@@ -24,9 +24,9 @@ class UnreadReply(ScoringError):
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """An example whose answer a judge grades; ``asked`` is the model's prompt, "" if unknown.
+    """An example whose answer a judge grades; ``asked`` is the prompt to the model, "" if unknown.
 
-    ``judges`` has the run's judges; ``scorer`` is the name in the record of a reply.
+    ``judges`` has the run's judges; ``scorer`` is the name for the record of a reply.
     """
 
     task: str
@@ -55,5 +55,5 @@ class Graded:
 
 
 def about(rubric: Rubric, asker: str, material: Mapping[str, str], make: Callable[..., Generate]) -> Question:
-    """Return the question by a rubric about ``material``, texts by their roles; ``make`` makes requests."""
+    """Return the question that asks for a grade of ``material``, texts by their roles; ``make`` makes requests."""
     return Question(asker, level_of(rubric), (Message("user", rubric.asks(material)),), make, rubric.sha256)

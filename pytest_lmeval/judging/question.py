@@ -1,4 +1,4 @@
-"""Ask a judge, read its reply, and ask once more if the reply cannot be read."""
+"""Ask a judge, and read its reply; if it cannot be read, ask a second time."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pytest_lmeval.judging.verdicts import Verdict
 from pytest_lmeval.types import COST_UNKNOWN, Completion, Generate, Message
 
 UNREAD = "the judge's reply is no"
-"""The beginning, after the asker, of the error for a reply that cannot be read."""
+"""The text that follows the asker in the error for a reply that cannot be read."""
 NO_JUDGE = "no judge: name the model that judges with --lm-judge=SPEC"
 _USAGE = ("prompt_tokens", "completion_tokens", "cost")
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The question of ``asker``, a scorer or a metric, to a judge: the ``opening`` messages ask for a ``verdict``.
+    """A question to a judge: the ``opening`` messages ask for a ``verdict``; ``asker`` is a scorer or a metric.
 
     ``make`` makes a request of messages, ``prompt_hash`` identifies the prompt.
     """
@@ -41,10 +41,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Consultation:
-    """A judge's replies: if none could be read, ``verdict`` is None and ``unread`` is the error.
+    """A judge's replies: if they could not be read, ``verdict`` is None and ``unread`` is the error.
 
-    ``entries`` go into the details of a result: a resumed run finds the replies again by the keys in them. ``usage`` is
-    their tokens and cost.
+    ``entries`` become part of a result's details: a resumed run finds the replies by the keys in them. ``usage`` has
+    the tokens and the cost of the replies.
     """
 
     verdict: Any
@@ -54,7 +54,7 @@ class Consultation:
 
 
 def judge_of(judges: Any, spec: str) -> Any:
-    """Return the judge that ``spec`` names, the run's for ""; raise ScoringError without any."""
+    """Return the judge that ``spec`` names, or the run's judge for ""; raise ScoringError if there is no judge."""
     if not judges:
         raise ScoringError(NO_JUDGE)
     return judges.model(spec) if spec else judges
@@ -63,7 +63,8 @@ def judge_of(judges: Any, spec: str) -> Any:
 def dialogue(question: Question) -> Generator[tuple[Message, ...], str, tuple[Any, str]]:
     """Yield the messages to send, receive the reply, and return its verdict and "".
 
-    A reply that cannot be read is asked for once more. If that one cannot be read either, return None and the error.
+    If the reply cannot be read, yield messages that ask for it again. If the second reply cannot be read either, return
+    None and the error.
     """
     verdict = question.verdict
     reply = yield question.opening
@@ -75,7 +76,7 @@ def dialogue(question: Question) -> Generator[tuple[Message, ...], str, tuple[An
 
 
 def consult(judge: Any, question: Question) -> Consultation:
-    """Ask ``judge``, once more if its reply cannot be read; raise AdapterError if it does not answer."""
+    """Ask ``judge``, a second time if its reply cannot be read; raise AdapterError if it does not answer."""
     replies: list[tuple[Generate, Completion]] = []
     talk = dialogue(question)
     try:
@@ -106,7 +107,7 @@ def consult(judge: Any, question: Question) -> Consultation:
 
 
 def total(usages: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Return the sum of each amount over the usages that have it."""
+    """Return the sum of each amount over all usages that contain it."""
     summed: dict[str, float] = {}
     for usage in usages:
         for name, amount in usage.items():

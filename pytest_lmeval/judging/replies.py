@@ -1,4 +1,4 @@
-"""Read the label or the number in a judge's reply, or nothing."""
+"""Read the label or the number in a judge's reply; refuse ambiguous replies."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _APOSTROPHE = re.compile(r"(?<!\\)((?:\\\\)*)\\'")
 
 
 def read_label(reply: str, labels: Sequence[str]) -> str | None:
-    """Return the label that is the whole reply, or is in it as JSON: ``{"label": ...}``; None for anything else.
+    """Return the label that is the whole reply, or is in it as JSON: ``{"label": ...}``; None for another reply.
 
-    Quotes, asterisks and a full stop around it do not matter, nor does case if no two labels differ by it alone. A
-    label inside a sentence does not count: the sentence may reject it.
+    Ignore quotes, asterisks and full stops around the label, and case if no two labels differ only in case. A label
+    inside a sentence does not count, because the sentence may reject it.
     """
     text = _value(reply, "label")
     if not isinstance(text, str):
@@ -33,16 +33,16 @@ def read_label(reply: str, labels: Sequence[str]) -> str | None:
 
 
 def read_number(reply: str, low: float, high: float) -> float | None:
-    """Return the number that is the whole reply, or is in it as JSON: ``{"score": ...}``; None for anything else.
+    """Return the number that is the whole reply, or is in it as JSON: ``{"score": ...}``; None for another reply.
 
-    A number outside of ``low`` to ``high`` gives None, too: its meaning is unclear.
+    Return None also for a number below ``low`` or above ``high``: its meaning is unclear.
     """
     number = number_of(_value(reply, "score"))
     return number if number is not None and low <= number <= high else None
 
 
 def number_of(value: object) -> float | None:
-    """Return a finite number that is a JSON value, or the whole of a text; None for anything else."""
+    """Return a finite number that is a JSON value or a whole text; None for any other value."""
     if isinstance(value, str):
         text = value.strip(_AROUND)
         return float(text) if NUMBER.fullmatch(text) else None
@@ -50,24 +50,24 @@ def number_of(value: object) -> float | None:
 
 
 def reason_in(reply: Mapping[str, object]) -> str | None:
-    """Return the reason of a reply, "" without one; None for one that is neither a text nor a list of texts."""
+    """Return the reason in a reply, "" without a reason; None if it is neither a text nor a list of texts."""
     reason = reply.get("reason")
     texts = reason if isinstance(reason, list) else [] if reason is None else [reason]
     return None if any(not isinstance(text, str) for text in texts) else " ".join(map(str.strip, texts))
 
 
 def object_in(reply: str) -> dict[str, Any] | None:
-    """Return the JSON object of a reply; None for anything else, for two candidates, and for a duplicate key.
+    """Return the JSON object in a reply; None without an object, for two candidates, and for a duplicate key.
 
-    The object is the whole reply, or the whole of its one fenced block, with any prose around that has no brace. An
-    object inside a sentence may be a quotation.
+    The object must be the whole reply, or the whole content of its only fenced block; text around the block must not
+    contain a brace. An object inside a sentence may be a quotation.
     """
     text = _unfenced(reply)
     if not text.startswith("{"):
         return None
     for each in (text, _APOSTROPHE.sub(r"\1'", text)):
         try:
-            # Judges break lines within texts, which JSON does not allow.
+            # Judges write line breaks within texts, which JSON does not allow.
             value = json.loads(each, object_pairs_hook=_once, strict=False)
         except (ValueError, RecursionError):
             continue
@@ -76,13 +76,13 @@ def object_in(reply: str) -> dict[str, Any] | None:
 
 
 def _value(reply: str, name: str) -> object:
-    """Return the member ``name`` of a reply in JSON, else the text of the reply."""
+    """Return the member ``name`` of a reply in JSON, or else the text of the reply."""
     found = object_in(reply)
     return _unfenced(reply) if found is None else found.get(name)
 
 
 def _unfenced(reply: str) -> str:
-    """Return the content of the one fenced block of a reply; a reply without one unchanged."""
+    """Return the content of the only fenced block in a reply, or else the reply."""
     text = reply.removeprefix("\ufeff").strip()
     fences = [*_FENCE.finditer(text)]
     if text.startswith("{") or len(fences) < 2:
@@ -90,7 +90,7 @@ def _unfenced(reply: str) -> str:
     first, last = fences[0], fences[-1]
     outside = text[: first.start()] + text[last.end() :]
     body = text[first.end() : last.start()]
-    # Prose may quote another verdict, and more than one block may hold it.
+    # Text around the block may quote another verdict, and so may a second block.
     if first[0] != last[0] or "{" in outside or (outside and len(fences) > 2):
         return text
     inside = body[match.end() :] if (match := _INFO.match(body)) else body

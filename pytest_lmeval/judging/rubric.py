@@ -1,4 +1,4 @@
-"""Grade a text by a rubric: the reason first, then one of its levels."""
+"""Rubrics for grading a text: a judge first gives a reason, and then one of the rubric's levels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_lmeval.judging.replies import NUMBER
 from pytest_lmeval.numbers import is_number
 
 DEFAULT = {"0": "the text does not do what the rubric asks for", "1": "the text does what the rubric asks for"}
-"""The levels of a rubric without any."""
+"""The levels of a rubric that sets none."""
 _MOST_LEVELS = 100
 UNREADABLE = "Your reply cannot be read. "
 _TASK = """\
@@ -40,9 +40,9 @@ class Rubric:
 
     @classmethod
     def of(cls, text: Any, levels: Any = None, prefix: str = "extras.") -> Rubric:
-        """Return the rubric; raise RecordRefused for one without words, and for invalid levels.
+        """Return the rubric; raise RecordRefused if it is not a text with words, or for invalid levels.
 
-        Levels are at least two numbers in [0, 1], increasing, each with its meaning; the default is 0 and 1.
+        Levels are at least two increasing numbers in [0, 1], each with its meaning; the default levels are 0 and 1.
         """
         if not isinstance(text, str) or not text.strip():
             raise RecordRefused("bad_value", f"{prefix}rubric", f"expected a text with the criteria, got {text!r:.80}")
@@ -55,24 +55,24 @@ class Rubric:
 
     @property
     def sha256(self) -> str:
-        """The hash of the judge's prompt without the material: 12 hexadecimal digits."""
+        """The hash of the prompt to the judge without the material, 12 hexadecimal digits."""
         fixed = [f"{_TASK}\n\n{{material}}\n\n{{form}}", MATERIAL, _FORM, f"{UNREADABLE}{{form}}"]
         parts = json.dumps([*fixed, self.text, self.levels])
         return hashlib.sha256(parts.encode("ascii")).hexdigest()[:12]
 
     def asks(self, material: Mapping[str, str]) -> str:
-        """Return the judge's prompt about ``material``, texts by their roles; the last one is graded."""
+        """Return the prompt to the judge about ``material``, texts by their roles; the judge grades the last text."""
         levels = "\n".join(f"{_shown(number)}: {means}" for number, means in self.levels)
         return judge_prompt(_TASK.format(rubric=self.text, levels=levels, form=self.form), material, self.form)
 
     @property
     def form(self) -> str:
-        """The sentence that gives the form of the reply."""
+        """The sentence that describes the form of the reply."""
         return _FORM.format(levels=self.named)
 
     @property
     def named(self) -> str:
-        """The levels in the form that a judge may write."""
+        """The levels in the form in which a judge may write them."""
         return ", ".join(map(_shown, self.numbers))
 
 
@@ -105,7 +105,7 @@ def _number(level: Any, field: str) -> float:
 
 
 def _shown(number: float) -> str:
-    # In the form that a judge may write: not rounded, and 1 for 1.0.
+    # The form in which a judge may write it: not rounded, and 1 for 1.0.
     return str(int(number)) if number.is_integer() else repr(number)
 
 

@@ -1,4 +1,4 @@
-"""Sum up a judge's replies over many examples: the unreadable ones, and agreement with people's labels."""
+"""Summarize a judge's replies over many examples: how many could not be read, and agreement with people's labels."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any
 def judge_note(
     entries: Sequence[Mapping[str, Any]], prompt_hash: str, unread: int, verdicts: Sequence[tuple[Any, Any]]
 ) -> dict[str, Any]:
-    """Return the note on the board about one judge and prompt.
+    """Return the note on the board about a judge and its prompt.
 
-    ``entries`` are the records of its replies, ``verdicts`` pairs of the judge's and a person's, None without one.
-    ``unread`` replies made their examples errors, and count as rows.
+    ``entries`` are the records of its replies; ``verdicts`` are pairs of the judge's and a person's verdict, None if
+    there is no verdict. ``unread`` is the number of examples that are errors because of the judge's replies; they are
+    part of the number of rows.
     """
     pairs = [(person, judge) for judge, person in verdicts if judge is not None and person not in (None, "")]
     return {
@@ -27,7 +28,7 @@ def judge_note(
 
 
 def measures_of(notes: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """Return agreement as metrics, by judge: ``NAME.agreement``, a share, and ``NAME.kappa``, Cohen's, in [-1, 1]."""
+    """Return metrics by judge: ``NAME.agreement``, a share, and ``NAME.kappa``, Cohen's kappa, in [-1, 1]."""
     kinds = ("agreement", "kappa")
     return {
         f"{name}.{kind}": note[kind] for name, note in notes.items() for kind in kinds if note.get(kind) is not None
@@ -56,7 +57,7 @@ def _as_text(label: Any) -> str:
 
 
 def confusion(true: Sequence[str], predicted: Sequence[str]) -> dict[str, dict[str, int]]:
-    """Return ``{label: {predicted label: count}}``, without the zeros, sorted."""
+    """Return ``{label: {predicted label: count}}`` without zeros, sorted by label."""
     table: dict[str, Counter[str]] = {label: Counter() for label in sorted(set(true))}
     for label, guess in zip(true, predicted, strict=True):
         table[label][guess] += 1
@@ -64,10 +65,10 @@ def confusion(true: Sequence[str], predicted: Sequence[str]) -> dict[str, dict[s
 
 
 def cohen_kappa(first: Sequence[str], second: Sequence[str]) -> float | None:
-    """Return the agreement of two people who gave the same rows a label each, beyond chance, in [-1, 1].
+    """Return the agreement beyond chance, in [-1, 1], of two people who gave a label to each of the same rows.
 
-    ``(observed - expected) / (1 - expected)``: J. Cohen, "A Coefficient of Agreement for Nominal Scales", 1960. None
-    if both gave all rows one and the same label: chance alone would agree as well.
+    ``(observed - expected) / (1 - expected)``: J. Cohen, "A Coefficient of Agreement for Nominal Scales", 1960. Return
+    None if both gave all rows the same label: chance alone would agree as well.
     """
     n = len(first)
     if not n:

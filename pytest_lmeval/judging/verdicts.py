@@ -1,4 +1,4 @@
-"""The kinds of verdict of a judge: each has the form of the reply, and reads it."""
+"""The kinds of verdicts by judges: each describes the form of the reply, and reads replies in this form."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _TEXT: Mapping[str, Any] = {"type": "string"}
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A kind of verdict: ``form`` is the form of the reply for the judge, ``wanted`` for errors.
+    """A kind of verdict: ``form`` describes the form of the reply to the judge, ``wanted`` in error messages.
 
-    ``read`` returns the verdict in a reply, None if it cannot be read. ``name`` is its key in the record of a reply; a
-    ``reasoned`` verdict is a pair with its reason. ``options`` belong to the request for it.
+    ``read`` returns the verdict in a reply, None if it cannot be read. ``name`` is the key of the verdict in the record
+    of a reply; a ``reasoned`` verdict is a pair of verdict and reason. ``options`` are options of the request.
     """
 
     form: str
@@ -38,7 +38,7 @@ class Verdict:
         return UNREADABLE + self.form
 
     def recorded(self, found: Any) -> Mapping[str, Any]:
-        """Return the entries of a reply's record for its verdict, which may be None."""
+        """Return the entries for the verdict ``found``, which may be None, in the record of a reply."""
         if not self.reasoned:
             return {self.name: found}
         return {} if found is None else {self.name: found[0], "reason": found[1]}
@@ -58,7 +58,7 @@ def number_in(low: float, high: float) -> Verdict:
 
 
 def one_of_with_reason(labels: Sequence[str]) -> Verdict:
-    """Return the verdict that is one of ``labels``, and why."""
+    """Return the verdict that is one of ``labels``, with a reason."""
     named = ", ".join(labels)
     form = (
         f"First say why, in one to three sentences, then give one of these labels: {named}\n"
@@ -73,7 +73,7 @@ def one_of_with_reason(labels: Sequence[str]) -> Verdict:
 
 
 def level_of(rubric: Rubric) -> Verdict:
-    """Return the verdict that is one of the levels of ``rubric``, and why."""
+    """Return the verdict that is one of the levels of ``rubric``, with a reason."""
 
     def find(value: object) -> float | None:
         number = number_of(value)
@@ -85,7 +85,7 @@ def level_of(rubric: Rubric) -> Verdict:
 
 
 def reasoned(name: str, form: str, wanted: str, find: Callable[[object], Any], options: Mapping[str, Any]) -> Verdict:
-    """Return a verdict with the reason before it, as one JSON object; ``find`` reads a JSON value, or returns None."""
+    """Return a verdict with its reason in one JSON object; ``find`` reads a JSON value, or returns None."""
 
     def read(reply: str) -> tuple[Any, str] | None:
         given = object_in(reply)
@@ -97,7 +97,7 @@ def reasoned(name: str, form: str, wanted: str, find: Callable[[object], Any], o
 
 
 def response_format(name: str, properties: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the options of a request for a JSON object of ``properties``, if adapter and server support that."""
+    """Return options that ask for a JSON object of ``properties`` if the adapter and the server support that."""
     closed = {"required": [*properties], "additionalProperties": False}
     schema = {"type": "object", "properties": {**properties}, **closed}
     return {

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.rows import TaskRow
 
 Breakdown = Mapping[str, Mapping[str, float | int | None]]
-"""Score and number of examples by group name."""
+"""The score and the number of examples of each group, by its name."""
 CENTERED = "centered"
 """The centred metric of tasks with a random baseline."""
 LEAST = {"p50_ms": 5, "p95_ms": 20, "ttft_p95_ms": 20, "duration_p50_ms": 5, "duration_p95_ms": 20}
@@ -30,7 +30,7 @@ _OWN_TIMES, _FIRST_TIMES, _CACHED = map(attrgetter, ("times", "answer.ttft_ms", 
 
 
 def scores_of(results: Iterable[ExampleResult]) -> Values:
-    """Return the scores that count, and their clusters; () if no example has a cluster."""
+    """Return the scores of examples that are not in quarantine, and their clusters; () if no example has a cluster."""
     scored = [
         (each.outcome.score, each.question.cluster)
         for each in results
@@ -41,7 +41,7 @@ def scores_of(results: Iterable[ExampleResult]) -> Values:
 
 
 def breakdown(groups: Iterable[tuple[str, ExampleResult]]) -> Breakdown:
-    """Return ``{group: {"score", "total"}}`` by group name."""
+    """Return ``{group: {"score", "total"}}``, sorted by group name."""
     members: dict[str, list[ExampleResult]] = {}
     for group, result in groups:
         members.setdefault(group, []).append(result)
@@ -49,13 +49,13 @@ def breakdown(groups: Iterable[tuple[str, ExampleResult]]) -> Breakdown:
 
 
 def mean_score(results: Iterable[ExampleResult]) -> float | None:
-    """Return the mean of the scores; None without any."""
+    """Return the mean of the scores; None without scores."""
     scores = [result.outcome.score for result in results if result.outcome.score is not None]
     return mean(scores) if scores else None
 
 
 def means_by_metric(results: Sequence[ExampleResult]) -> dict[str, float | None]:
-    """Return the mean score by metric, then the means of further metrics; None if a metric has no scored example."""
+    """Return the mean score of each metric, and of each further metric; None for a metric without scored examples."""
     own: dict[str, list[float]] = {}
     further: dict[str, list[float]] = {}
     for result in results:
@@ -78,7 +78,7 @@ def subject_mean(subjects: Breakdown) -> dict[str, float]:
 
 
 def by_subject(results: Sequence[ExampleResult]) -> Breakdown:
-    """Return the breakdown by category; empty for fewer than two categories."""
+    """Return the breakdown by category; empty if there are fewer than two categories."""
     categories = {result.question.category for result in results}
     return breakdown((result.question.category or "none", result) for result in results) if len(categories) > 1 else {}
 
@@ -102,8 +102,8 @@ def pass_hat_k(correct: int, n: int, k: int) -> float:
 def repeat_metrics(results: Sequence[ExampleResult]) -> dict[str, float]:
     """Return ``pass@k`` and ``pass^k`` for k = 1, 2, 4 ... and n, and ``maj@n`` of predictions; empty without repeats.
 
-    They cover the scored examples: the chance that one of k responses is right, that all are, and that the commonest
-    one is. ``pass^1`` equals ``pass@1``.
+    These are means over the scored examples: the chance that at least one of k responses is right, the chance that all
+    k are, and the share of examples whose commonest prediction is right. ``pass^1`` equals ``pass@1``.
     """
     scored = [(result, _scores(result)) for result in results if result.outcome.details and len(_scores(result)) > 1]
     if not scored:
@@ -122,8 +122,8 @@ def repeat_metrics(results: Sequence[ExampleResult]) -> dict[str, float]:
 def repeat_errors(results: Sequence[ExampleResult]) -> dict[str, float | int | None]:
     """Return the number of repeats, and the standard errors of the task's score within and between examples.
 
-    ``stderr_within`` is due to repeating requests, ``stderr_between`` to the choice of examples. ``differ`` counts the
-    examples whose repeats have different scores.
+    ``stderr_within`` comes from the repetition of requests, ``stderr_between`` from the choice of examples. ``differ``
+    is the number of examples whose repeats have different scores.
     """
     scores = [_scores(result) for result in results if result.outcome.details and len(_scores(result)) > 1]
     if not scores:
@@ -146,7 +146,7 @@ def _scores(result: ExampleResult) -> Sequence[float]:
 
 
 def centered(score: float, baseline: float) -> float:
-    """Scale a score so that ``baseline``, in [0, 1), becomes 0 and 1 stays 1; scores below guessing are negative.
+    """Scale a score so that ``baseline``, in [0, 1), becomes 0 and 1 stays 1; scores below the baseline are negative.
 
     >>> centered(0.625, 0.25)
     0.5
@@ -171,7 +171,7 @@ def core_score(rows: Iterable[TaskRow]) -> float | None:
 def core_csv(rows: Iterable[TaskRow]) -> bytes:
     """Return a UTF-8 CSV file of the tasks with a centred score, with ``CORE`` on the last line.
 
-    A missing score is an empty field. The result is empty if there are no such tasks.
+    A missing score is an empty field. Return no bytes if no task has a centred score.
     """
     chosen = [row for row in rows if CENTERED in row.metrics]
     if not chosen:
@@ -189,17 +189,17 @@ def _number(value: float | None) -> str:
 
 
 def calibration(results: Iterable[ExampleResult]) -> dict[str, float | int]:
-    """Return the :func:`confidence_metrics`, and the ``perplexity`` of language modeling texts, if any."""
+    """Return the :func:`confidence_metrics`, and the ``perplexity`` of language modeling texts if there are any."""
     scored = [result for result in results if result.outcome.score is not None]
     predicted = text_metrics(scored)
     return confidence_metrics(scored) | ({"perplexity": predicted["perplexity"]} if predicted else {})
 
 
 def confidence_metrics(results: Iterable[ExampleResult]) -> dict[str, float | int]:
-    """Return ``ece``, ``brier`` and ``n`` of the scored examples that have a confidence; empty if none has.
+    """Return ``ece``, ``brier`` and ``n`` of the scored examples with a confidence; empty without such examples.
 
     The confidence is ``details["confidence"]``, in [0, 1]. An answer is right if its score reaches the threshold. If an
-    example has several responses, only the first counts.
+    example has several responses, use only the first one.
     """
     sure = [
         (confidence, is_at_least(score, result.threshold))
@@ -219,7 +219,7 @@ def confidence_metrics(results: Iterable[ExampleResult]) -> dict[str, float | in
 def text_metrics(results: Iterable[ExampleResult]) -> dict[str, float]:
     """Return ``perplexity`` per token and ``bits_per_byte`` over all texts of language modeling tasks.
 
-    Empty without such texts, or if they are too improbable for a float.
+    The result is empty without such texts, or if they are too improbable for a float.
     """
     texts = [text for result in _detailed(results, "options") if (text := _text(result)) is not None]
     if not texts:
@@ -233,13 +233,13 @@ def text_metrics(results: Iterable[ExampleResult]) -> dict[str, float]:
 
 
 def _detailed(results: Iterable[ExampleResult], name: str) -> list[ExampleResult]:
-    """Return the results with the detail ``name``, and results with several responses, which may have it."""
+    """Return the results with the detail ``name``, and results with several responses, each of which may have it."""
     found = ((result, result.outcome.details) for result in results)
     return [result for result, details in found if details and (name in details or "repeats" in details)]
 
 
 def _text(result: ExampleResult) -> tuple[float, int, int] | None:
-    """Return log-probability, token count and byte count of the only text."""
+    """Return the log-probability, the number of tokens and the number of bytes of the result's only text."""
     details = first_details(result)
     if "options" not in details:
         return None
@@ -254,11 +254,11 @@ def _text(result: ExampleResult) -> tuple[float, int, int] | None:
 def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
     """Return the known values of FIELDS, and the numbers of timed ``requests`` and of untimed ``cached`` answers.
 
-    Times are milliseconds per request, without the waits between attempts. ``model_ms`` is the mean over examples with
-    requests, each with all of its requests. A cached answer costs nothing; its tokens are those of the original
-    request. ``durations`` counts the timed calls of eval functions, without examples that had an error or a cached
-    answer. If only some examples report their usage, ``asked`` counts all that should, and ``cost_known`` and
-    ``tokens_known`` count examples that do for all their requests.
+    Times are milliseconds per request, without the waits between attempts. ``model_ms`` is the mean, over examples with
+    requests, of the time of all requests of an example. A cached answer costs nothing, and has the tokens of the
+    original request. ``durations`` is the number of timed calls of eval functions, without examples that had an error
+    or a cached answer. If only some examples report their usage, ``asked`` is the number of all examples with requests,
+    and ``cost_known`` and ``tokens_known`` are the numbers of examples that report it for all their requests.
     """
     timed = [*filter(None, map(_OWN_TIMES, results))]
     times = sorted(chain.from_iterable(timed))
@@ -298,7 +298,7 @@ def _used(results: Sequence[ExampleResult]) -> tuple[int, list[float], int, list
     costs, tokens = [], []
     for result in results:
         usage, times = result.answer.usage, result.times
-        # The run may have paid for a failed request.
+        # A failed request may have cost money.
         if not (usage or times or result.answer.cached) and (
             result.outcome.status not in ("error", "timeout") or is_function(result)
         ):
@@ -313,9 +313,9 @@ def _used(results: Sequence[ExampleResult]) -> tuple[int, list[float], int, list
 
 
 def percentile(ordered: Sequence[float], share: float, least: int = 1) -> float | None:
-    """Return the smallest of the ``ordered`` values that is at least as large as a ``share`` of them.
+    """Return the smallest of the ``ordered`` values that is at least as large as a ``share`` of the values.
 
-    None for fewer than ``least`` values.
+    Return None for fewer than ``least`` values.
     """
     if len(ordered) < max(1, least):
         return None

@@ -52,9 +52,9 @@ class RunFacts:
     ``missing`` are examples that were collected but never reported. ``selection`` describes the selected examples; it
     is empty if all were selected. ``floors`` are the minimum scores of tasks, and of ``overall``; ``limits`` cap their
     spending. ``interruptions`` are the reasons why the run did not finish, except lost examples. ``failures`` are tests
-    of examples that failed regardless of the score. ``reruns`` counts repeated attempts. ``mode`` is the gate's mode
-    that decided which examples are ``failed`` and which ``below``, empty if unknown. ``remarks`` are sentences about
-    misuse that no single example is to blame for.
+    of examples that failed regardless of the score. ``reruns`` is the number of repeated attempts. ``mode`` is the
+    gate's mode, which decides whether examples are ``failed`` or ``below``; empty if unknown. ``remarks`` are sentences
+    about misuse that is not the fault of a single example.
     """
 
     timestamp: str
@@ -77,7 +77,7 @@ class RunFacts:
     remarks: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Hide secrets, also in other people's boards: every report takes the options from here."""
+        """Hide secrets, also in boards from other people: all reports read the options from here."""
         object.__setattr__(self, "adapter_options", redact_options(self.adapter_options))
 
 
@@ -101,7 +101,7 @@ class Leaderboard:
     served_by: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self, *, per_example: bool = False) -> dict[str, Any]:
-        """Return the board in file format, with keys in the documented order."""
+        """Return the board in the format of its file, with the keys in the documented order."""
         facts = self.facts
         board: dict[str, Any] = {
             "schema": SCHEMA,
@@ -132,7 +132,7 @@ class Leaderboard:
         return {key: value for key, value in board.items() if key not in _IF_ANY or value}
 
     def groups(self) -> dict[str, dict[str, Any]]:
-        """Return the scores of the rows' groups; see :mod:`~pytest_lmeval.leaderboard.groups`."""
+        """Return the scores of the rows' groups; see :func:`~pytest_lmeval.leaderboard.groups.group_scores`."""
         from pytest_lmeval.leaderboard.groups import group_scores
 
         return group_scores(self.tasks)
@@ -156,7 +156,7 @@ def aggregate(
 ) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
     """Return the aggregates by task, and a line for each task whose aggregation failed.
 
-    ``task_of`` returns the task for an info, because the controlling process has not collected any under pytest-xdist.
+    ``task_of`` returns the task of an info: under pytest-xdist, the controlling process did not collect the tasks.
     """
     found: dict[str, Mapping[str, Any]] = {}
     failures = []
@@ -166,9 +166,8 @@ def aggregate(
             found[info.name] = task_of(info).aggregate(own)
         except KeyboardInterrupt:
             raise
-        except (
-            BaseException
-        ) as error:  # pytest.skip, sys.exit and other errors in a task's code must not cost the board
+        # After pytest.skip, sys.exit or another error in a task's code, the run still needs its board.
+        except BaseException as error:
             failures.append(f"{info.name}: its aggregation failed: {type(error).__name__}: {error}")
     return found, failures
 
@@ -195,7 +194,7 @@ def info_of(task: Task, path: str | None = None, *, selected: int | None = None)
 
 
 def failures_of(board: Leaderboard) -> list[ExampleResult]:
-    """Return the failed examples in the order of their data; those of a refused task count as one."""
+    """Return the failed examples in the order of their data, but only the first example of a refused task."""
     found: list[ExampleResult] = []
     named: set[str] = set()
     for result in as_in_data(each for row in board.tasks for each in row.per_example if each.is_failed):
@@ -212,7 +211,7 @@ def build_board(
     facts: RunFacts,
     aggregates: Mapping[str, Mapping[str, Any]] = _NOTHING,
 ) -> Leaderboard:
-    """Build the board of a run; tasks without a result or an info still get rows.
+    """Build the board of a run; a task that has only results, or only an info, gets a row, too.
 
     ``aggregates`` are the results of :func:`aggregate`, by task.
     """
@@ -271,12 +270,13 @@ def _rows(
             from pytest_lmeval.leaderboard.judged import judged
 
             made = judged(own)
-        yield make_row(info, own, _floor(info, floors), made)
+        floor = floors.get(info.key, info.min_score) if info.key else info.min_score
+        yield make_row(info, own, floors.get(name, floor), made)
 
 
 def _is_complete(rows: Sequence[TaskRow], counts: Mapping[str, int], facts: RunFacts) -> bool:
     errors = counts["errors"] + counts["timeouts"]
-    # A run without any score measured nothing, and must not look like a run without faults.
+    # A run without any score measured nothing, so it must not look complete.
     unscored = counts["excluded"] or counts.get("quarantined") or errors
     if not facts.finished or facts.missing or errors > facts.max_errors or (unscored and not counts["scored"]):
         return False
@@ -284,7 +284,7 @@ def _is_complete(rows: Sequence[TaskRow], counts: Mapping[str, int], facts: RunF
 
 
 def _overall(rows: Sequence[TaskRow]) -> tuple[float | None, tuple[float, float] | None]:
-    # Skip rows without a score by design; if any other row lacks its score, there is no overall score.
+    # Skip rows that have no score by design; if another row lacks its score, the overall score does not exist.
     inside = [row for row in rows if not row.is_outside]
     scores = [row.score for row in inside if row.score is not None]
     if not scores or len(scores) < len(inside):
@@ -292,17 +292,13 @@ def _overall(rows: Sequence[TaskRow]) -> tuple[float | None, tuple[float, float]
     return mean(scores), overall_bounds([scores_of(row.per_example) for row in inside])
 
 
-def _floor(info: TaskInfo, floors: Mapping[str, float]) -> float | None:
-    return floors.get(info.name, floors.get(info.key, info.min_score) if info.key else info.min_score)
-
-
 def digest(results: Iterable[ExampleResult]) -> str:
-    """Return a SHA-256 that is equal for equal results, regardless of order, process count and batch size.
+    """Return a SHA-256 that is equal for equal results, regardless of order, number of processes and batch size.
 
     It covers the sorted lines ``[task, id, hash, [outputs], score]``, compact ASCII JSON, joined by newlines. An eval
     function's score is an object: its named scores, and its overall score under ``function``.
     """
-    # Hash one line at a time, since outputs may be large: lines sort by their beginnings, up to the hash.
+    # Outputs may be large, so hash one line at a time. To sort lines, their beginnings up to the hash suffice.
     results = [*results]
     heads = [_encode(((asked := each.question).task, asked.id, asked.hash))[:-1] for each in results]
     found, between = hashlib.sha256(), ""
@@ -345,9 +341,9 @@ def _usage(results: Sequence[ExampleResult]) -> dict[str, float]:
 
 
 def served_by(results: Sequence[ExampleResult], of_functions: Sequence[Trace] | None = None) -> dict[str, int]:
-    """Count the model's answers, including answers to functions' requests, by the server's name for the model.
+    """Count the model's answers by the server's name for the model, including answers to functions' requests.
 
-    ``of_functions`` are the traces of the results, if known.
+    ``of_functions`` are the traces of the results if the caller has them.
     """
     counts: Counter[str] = Counter()
     for result in results:

@@ -1,4 +1,4 @@
-"""Read the details of results: those of responses, and the steps of eval functions."""
+"""Read the details of results: facts about responses, and the steps of eval functions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.types import ExampleResult
 
 METRIC = "function"
-"""The metric of examples that a function scores."""
+"""The metric of examples that an eval function scores."""
 CHECKS = "checks"
 """The metric of examples that several checks score."""
 BY_NAME = frozenset((METRIC, CHECKS))
-"""The metrics whose further scores become sub-rows of the task."""
+"""The metrics of examples whose named scores become sub-rows of the task."""
 DURATION = "duration_ms"
 """The detail with a function's milliseconds for an example; a list for several repeats."""
 WHY = "why"
@@ -26,7 +26,7 @@ RUBRIC = "rubric"
 GRADED = frozenset((RUBRIC, CHECKS))
 """The metrics that may query the run's judge."""
 NO_ROW = "{}"
-"""Represents the row of a function without data."""
+"""The row of an eval function without data, as JSON."""
 FUNCTION = "function"
 """The detail with the function's name and a hash of its code."""
 OUTPUT = "output"
@@ -45,14 +45,14 @@ def is_function(result: ExampleResult) -> bool:
 
 
 def steps_of(details: Mapping[str, Any]) -> Iterator[Sequence[Mapping[str, Any]]]:
-    """Yield each repeat's recorded steps."""
+    """Yield the recorded steps of each repeat."""
     for each in _each(details):
         steps = each.get("steps", ())
         yield [step for step in steps if isinstance(step, dict)] if isinstance(steps, (list, tuple)) else ()
 
 
 def mixed_decisions(results: Iterable[ExampleResult]) -> str:
-    """Return a problem if different scores decided examples of one task; else ""."""
+    """Return a message if different scores decide the examples of one task; else ""."""
     found = Counter(name for result in results for name in _decisions(result))
     if len(found) < 2:
         return ""
@@ -63,8 +63,8 @@ def mixed_decisions(results: Iterable[ExampleResult]) -> str:
 def answered_requests(details: Mapping[str, Any], kind: str = "request", asked: str = "") -> list[dict[str, Any]]:
     """Return the answers in recorded steps, in the format of :func:`~pytest_lmeval.records.answers.recorded_answer`.
 
-    ``kind`` is ``request`` for the model, including its server's replies to forwarded requests, or ``judge`` for judges
-    and simulated users. ``asked`` is the name of the one who answered, "" for any.
+    ``kind`` is ``request`` for answers of the model, including its server's replies to forwarded requests, or ``judge``
+    for answers of judges and simulated users. ``asked`` is the name of the model that answered, "" for any model.
     """
     kinds = _ASKING if kind == "request" else _JUDGING
     return [
@@ -85,11 +85,11 @@ def answered_requests(details: Mapping[str, Any], kind: str = "request", asked: 
 
 
 Trace = tuple[ExampleResult, Sequence[Mapping[str, Any]]]
-"""An eval function's result, and the steps of all repeats."""
+"""The result of an eval function, and the steps of all its repeats."""
 
 
 def asked_model(result: ExampleResult) -> bool:
-    """Return True if an example queried a model; for an eval function, this depends on its steps."""
+    """Return True if an example queried a model; an eval function did if its steps contain a request."""
     return not is_function(result) or any(step.get("kind") in _ASKING for step in chain(*steps_of(result.details)))
 
 
@@ -99,7 +99,7 @@ def traces(results: Iterable[ExampleResult]) -> list[Trace]:
 
 
 def models_of(results: Iterable[ExampleResult]) -> dict[str, dict[str, int]]:
-    """Return how often eval functions requested each model, and how often each answered; {} without names."""
+    """Return how often eval functions asked for each model, and how often each answered; {} without model names."""
     steps = [step for _, steps in traces(results) for step in steps if step.get("kind") == "request"]
     asked = _models(step["client"] for step in steps if isinstance(step.get("client"), Mapping))
     answering = [step for step in steps if not (step.get("error") or step.get("cancelled"))]
@@ -115,12 +115,12 @@ def _decisions(result: ExampleResult) -> Sequence[str]:
 
 
 def notes_of(of_functions: Sequence[Trace], adapter: str) -> list[str]:
-    """Return a board's notes on its eval functions, and on clients they used."""
+    """Return a board's notes on its eval functions, and on the clients that they used."""
     return [*_client_notes(of_functions, adapter), *_function_notes(of_functions, adapter)]
 
 
 def _function_notes(of_functions: Iterable[Trace], adapter: str) -> list[str]:
-    """Return by task how many examples passed by asserts alone, never queried ``adapter``, or cancelled requests."""
+    """Return lines with each task's number of passes by asserts alone, of silent examples and of cancelled requests."""
     counts: dict[str, Counter[str]] = {}
     for result, steps in of_functions:
         found = counts.setdefault(result.task, Counter())
@@ -145,7 +145,7 @@ def _notes(task: str, counts: Counter[str], adapter: str) -> Iterator[str]:
 
 
 def _client_notes(of_functions: Iterable[Trace], adapter: str) -> list[str]:
-    """Describe kept clients, the models that clients requested, and dropped fields of their requests."""
+    """Return lines on kept clients, on the models that clients asked for, and on dropped fields of their requests."""
     found = [step for _, steps in of_functions for step in steps if isinstance(step.get("client"), Mapping)]
     if not found:
         return []
@@ -161,7 +161,8 @@ def _client_notes(of_functions: Iterable[Trace], adapter: str) -> list[str]:
         lines.append(f"clients asked for {_listed(models)}; {instead}")
     if forwarded := _models(step["client"] for step in found if step.get("kind") == "http"):
         lines.append(f"clients asked the server of {adapter} for other models: {_listed(forwarded)}")
-    if dropped := Counter(str(name) for step in asked for name in _names(step["client"].get("dropped"))):
+    lists = [names for step in asked if isinstance(names := step["client"].get("dropped"), list)]
+    if dropped := Counter(str(name) for names in lists for name in names):
         lines.append(f"dropped between clients and {adapter}: {_listed(dropped)}")
     return lines
 
@@ -170,12 +171,8 @@ def _models(clients: Iterable[Mapping[str, Any]]) -> Counter[str]:
     return Counter(str(client["model"])[:_LONGEST_NAME] for client in clients if client.get("model"))
 
 
-def _names(given: object) -> list[Any]:
-    return given if isinstance(given, list) else []
-
-
 def names_of(counts: Mapping[str, int], most: int = 5) -> str:
-    """Return names with their counts, the most frequent first, and the number of further names."""
+    """Return the ``most`` frequent names with their counts, and the number of further names."""
     ordered = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
     more = [f"and {len(ordered) - most} more"] if len(ordered) > most else []
     return ", ".join([*(f"{name} ({count})" for name, count in ordered[:most]), *more])
@@ -186,14 +183,14 @@ def _listed(counts: Counter[str]) -> str:
 
 
 def shown_name(step: Mapping[str, Any]) -> str:
-    """Return a step's name, and the example whose client it kept."""
+    """Return the name of a step, with the example whose client the step used."""
     client = step.get("client")
     kept = client.get("kept") if isinstance(client, Mapping) else ""
     return f"{step.get('name') or ''} ({kept})" if kept else str(step.get("name") or "")
 
 
 def details_of(result: ExampleResult) -> Sequence[Mapping[str, Any]]:
-    """Return the details of each response to an example, in order; there are several only with repeats."""
+    """Return the details of each response to an example, in order; an example without repeats has one response."""
     return _each(result.details)
 
 
@@ -216,7 +213,7 @@ def first_score(result: ExampleResult) -> float | None:
 
 
 def shown_response(result: ExampleResult) -> int:
-    """Return the number of the response to show: the first one; below the threshold, the first with the lowest score.
+    """Return the place of the response to show: if the example failed, the first with the lowest score, else the first.
 
     A correct response does not explain why an example with repeats failed.
     """
@@ -227,7 +224,7 @@ def shown_response(result: ExampleResult) -> int:
 
 
 def responses_under(result: ExampleResult) -> str:
-    """Return how many responses are below the threshold, such as ``1 of 3``; "" for a single response."""
+    """Return the number of responses below the threshold, such as ``1 of 3``; "" for a single response."""
     scores = _scores(result)
     under = sum(not is_at_least(score, result.threshold) for score in scores)
     return f"{under} of {len(scores)}" if len(scores) > 1 else ""

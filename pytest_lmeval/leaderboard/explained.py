@@ -1,4 +1,4 @@
-"""Explain a result to people: the reason for a failure, the wanted and the actual answer, and the judges' reasons."""
+"""Explain a result to people: why it failed, the wanted and the actual answer, and the judges' reasons."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pytest_lmeval.metrics.tool_calls import expected_in
 from pytest_lmeval.types import ExampleResult
 
 RUBRIC_HEAD = 80
-"""The number of characters of a rubric to record with a judge's verdict."""
+"""The number of characters of a rubric that the record of a judge's verdict contains."""
 
 
 def explanation_of(result: ExampleResult) -> str:
@@ -29,7 +29,7 @@ def explanation_of(result: ExampleResult) -> str:
 
 
 def scores_text(result: ExampleResult) -> str:
-    """Return an eval function's scores by name, with their reasons, if any."""
+    """Return an eval function's scores by name, with the reasons that were recorded."""
     reasons = [each[WHY] for each in details_of(result) if isinstance(each.get(WHY), Mapping)]
     texts = []
     for name, value in result.metrics.items():
@@ -39,7 +39,7 @@ def scores_text(result: ExampleResult) -> str:
 
 
 def verdict_text(step: Mapping[str, Any]) -> str:
-    """Return the judge's verdict in a step, with its reason; "" if none is recorded."""
+    """Return the judge's verdict in a step, with its reason; "" if the step has no verdict."""
     verdict = step.get("verdict")
     if not isinstance(verdict, Mapping):
         return ""
@@ -52,7 +52,7 @@ def verdict_text(step: Mapping[str, Any]) -> str:
 
 
 def reasons_of(result: ExampleResult) -> str:
-    """Return the judges' verdicts on the shown response, one per line with reasons; "" if none has a reason."""
+    """Return the judges' verdicts on the shown response, with reasons; "" if no verdict has a reason."""
     found = details_of(result)
     if is_function(result):
         steps = found[_worst(result, len(found))].get("steps")
@@ -67,7 +67,7 @@ def reasons_of(result: ExampleResult) -> str:
 
 
 def shown_output(result: ExampleResult) -> str:
-    """Return the application's answer as text or JSON; for several repeats, the worst one; "" for none."""
+    """Return the application's answer as text or JSON: of several repeats, the worst one; "" without an answer."""
     repeats = details_of(result)
     found = [repeats[_worst(result, len(repeats))], *repeats]
     value = next((each[OUTPUT] for each in found if each.get(OUTPUT) is not None), "")
@@ -80,7 +80,7 @@ def _worst(result: ExampleResult, repeats: int) -> int:
 
 
 def wanted_of(result: ExampleResult) -> Sequence[str]:
-    """Return the wanted answers: the targets, or without any, the expected calls or failed checks."""
+    """Return the wanted answers: the targets, or, without targets, the expected calls or the failed checks."""
     if result.targets:
         return result.targets
     details = first_details(result)
@@ -90,14 +90,13 @@ def wanted_of(result: ExampleResult) -> Sequence[str]:
 
 
 def _judged(checks: object) -> Iterator[str]:
-    """Yield name, score and reason of each check that has a reason."""
     for check in checks if isinstance(checks, Sequence) else ():
         if isinstance(check, Mapping) and check.get("reason"):
             yield f"{check.get('name', '')} {check.get('score')}: {check['reason']}"
 
 
 def _unpassed(checks: object) -> Iterator[str]:
-    """Yield name and targets of each check that failed; nothing if that part of a file is malformed."""
+    """Yield the name and the targets of each failed check; skip malformed values, which a file may contain."""
     for check in checks if isinstance(checks, Sequence) else ():
         if isinstance(check, Mapping) and check.get("passed") is False:
             targets = check.get("targets")
@@ -106,7 +105,7 @@ def _unpassed(checks: object) -> Iterator[str]:
 
 
 def wanted_text(result: ExampleResult, *, quoted: bool = True) -> str:
-    """Return the wanted answers as one text: the alternative targets, ``quoted`` or not, or all calls."""
+    """Return the wanted answers as one text; targets are alternatives, and ``quoted`` puts quotes around them."""
     if not result.targets:
         return ", ".join(wanted_of(result))
     return " | ".join(map(repr, result.targets) if quoted else result.targets)

@@ -9,23 +9,24 @@ from typing import Any
 from pytest_lmeval.leaderboard.rows import TaskRow
 
 MEASURES, GROUPS = "harness", "groups"
-"""The notes of a row: its measures by metric and filter, and its groups."""
+"""The keys of two notes on a row: its measures by metric and filter, and its groups."""
 
 
 def shown(name: str) -> str:
-    """Return a metric and its filter as shown in reports, without a nameless filter."""
+    """Return the name of a metric and its filter for reports, which omit the filter ``none``."""
     return name.removesuffix(",none")
 
 
 def finite(number: Any) -> float | None:
-    """Return a number in board format: None if it is unknown, not a number, or infinite."""
+    """Return a number for the board: None if it is unknown, infinite or not a number."""
     return float(number) if number is not None and math.isfinite(number) else None
 
 
 def group_scores(rows: Iterable[TaskRow]) -> dict[str, dict[str, Any]]:
-    """Return by group: ``tasks`` with a row, ``missing`` tasks, and ``metrics``, with value, stderr and n by name.
+    """Return, for each group, its ``tasks`` with a row, its ``missing`` tasks, and its ``metrics`` by name.
 
-    A standard error is None if any task's is unknown. ``metrics`` is empty if no row has a metric of the group.
+    A metric has value, stderr and n; its stderr is None if the standard error of any task is unknown. ``metrics`` is
+    empty if no row has a metric of the group.
     """
     members: dict[str, list[TaskRow]] = {}
     defined: dict[str, Mapping[str, Any]] = {}
@@ -50,7 +51,7 @@ def _group(group: Mapping[str, Any], rows: Sequence[TaskRow]) -> dict[str, Any]:
 
 
 def _names(metric: Mapping[str, Any], rows: Sequence[TaskRow]) -> list[str]:
-    """Return metric and filter for each filter of ``metric``: the filters it names, or all filters of its tasks."""
+    """Return the name of ``metric`` with each filter that it lists, or else with each filter of its tasks."""
     filters = metric.get("filter_list")
     if filters is None:
         known = {name for row in rows for name in row.notes.get(MEASURES, {})}
@@ -70,13 +71,13 @@ def _score(values: Sequence[Any], notes: Sequence[Mapping[str, Any]], by_size: A
 
 
 def group_mean(values: Sequence[float], sizes: Sequence[int], by_size: bool) -> float:
-    """Return the mean of tasks' scores, weighted by their numbers of documents if ``by_size``."""
+    """Return the mean of tasks' scores; with ``by_size``, weight them by their numbers of documents."""
     weights = sizes if by_size else [1] * len(sizes)
     return sum(value * weight for value, weight in zip(values, weights, strict=True)) / sum(weights)
 
 
 def group_error(errors: Sequence[float], sizes: Sequence[int], by_size: bool) -> float:
-    """Return the standard error of :func:`group_mean`: pooled over all documents, or that of an unweighted mean."""
+    """Return the standard error of :func:`group_mean`; with ``by_size``, pool the errors over all documents."""
     if not by_size:
         return math.sqrt(sum(error * error for error in errors)) / len(errors)
     pooled = sum((size - 1) * error * error * size for error, size in zip(errors, sizes, strict=True))

@@ -1,4 +1,4 @@
-"""Summarize the verdicts of a task's judges: how often they were readable, and agreed with people."""
+"""Summarize the verdicts of a task's judges: the rates of readable verdicts and of agreement with people."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pytest_lmeval.leaderboard.details import RUBRIC, details_of, is_function
 from pytest_lmeval.types import ExampleResult
 
 GRADE = "grade"
-"""The name for grades in eval functions."""
+"""The name of a judge's grades in eval functions."""
 _MOST = 20
 
 
 def judged(results: Sequence[ExampleResult]) -> dict[str, Any]:
-    """Return agreement as metrics, and ``{"judges": {name: ...}}`` as notes, in the format of aggregating tasks.
+    """Return the agreement as metrics, and notes by judge, in the format of a task's own aggregates.
 
-    Grades in eval functions are grouped by rubric, unless there are more than 20 rubrics.
+    Group grades in eval functions by rubric, unless there are more than 20 rubrics.
     """
     results = [result for result in results if result.decides]
     entries = [entry for result in results for entry in _entries(result)]
@@ -29,16 +29,15 @@ def judged(results: Sequence[ExampleResult]) -> dict[str, Any]:
     name = itemgetter("name")
     named = sorted(({**entry, "name": names.get(entry["rubric"], entry["scorer"])} for entry in entries), key=name)
     groups = {key: [*group] for key, group in groupby(named, key=name)}
-    # Errors do not name their judge.
+    # Errors do not contain the name of the judge.
     unread = sum(UNREAD in result.error for result in results) if len(groups) == 1 else 0
     notes = {key: _note(group, unread) for key, group in groups.items()}
     return {"metrics": measures_of(notes), "notes": {"judges": notes}} if notes else {}
 
 
 def _note(entries: Sequence[Mapping[str, Any]], unread: int) -> dict[str, Any]:
-    said = [entry for entry in entries if entry["score"] is not None]
-    hashes = {entry["prompt_hash"] for entry in said}
-    verdicts = [(entry["score"], entry["human_label"]) for entry in said]
+    hashes = {entry["prompt_hash"] for entry in entries}
+    verdicts = [(entry["score"], entry["human_label"]) for entry in entries]
     return judge_note(entries, hashes.pop() if len(hashes) == 1 else "", unread, verdicts)
 
 
@@ -48,13 +47,9 @@ def _entries(result: ExampleResult) -> Iterator[dict[str, Any]]:
         found = _of_steps(details.get("steps")) if function else details.get("judge")
         for entry in found if isinstance(found, list) else ():
             if isinstance(entry, Mapping) and "reason" in entry and isinstance(entry.get("score"), int | float):
-                yield _entry(entry, GRADE if function else str(entry.get("scorer", RUBRIC)))
-
-
-def _entry(given: Mapping[str, Any], scorer: str) -> dict[str, Any]:
-    texts = {name: str(given.get(name, "")) for name in ("judge", "prompt_hash", "rubric")}
-    found = {name: given.get(name) for name in ("score", "human_label", "repaired")}
-    return {**found, **texts, "scorer": scorer}
+                texts = {name: str(entry.get(name, "")) for name in ("judge", "prompt_hash", "rubric")}
+                numbers = {name: entry.get(name) for name in ("score", "human_label", "repaired")}
+                yield {**numbers, **texts, "scorer": GRADE if function else str(entry.get("scorer", RUBRIC))}
 
 
 def _of_steps(steps: Any) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Decide whether a result passes: by its score, its repeats, and further scores with thresholds."""
+"""Decide whether a result passes, by its score, its repeats, and further scores with thresholds."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.types import ExampleResult
 
 PASSES = "passes"
-"""The detail with the numbers of repeats ``needed`` and ``passed``, if they decide."""
+"""The detail with the numbers of ``needed`` and ``passed`` repeats, if these decide."""
 THRESHOLDS = "thresholds"
 """The detail with the thresholds of further scores, by name."""
 
 
 def missed(scores: Mapping[str, float], thresholds: Mapping[str, Any]) -> list[str]:
-    """Return the names of the scores below their thresholds; ignore scores that were not recorded."""
+    """Return the names of scores below their thresholds; ignore scores that were not recorded."""
     return [
         name for name, least in thresholds.items() if is_number(least) and not is_at_least(scores.get(name, 1.0), least)
     ]
 
 
 def reaches(result: ExampleResult) -> bool:
-    """Return True if a result's score reaches its threshold, and so does each further score with a threshold.
+    """Return True if a result's score, and each further score with a threshold, reaches its threshold.
 
-    If a number of repeats must pass, return True if they did.
+    If a certain number of repeats must pass, return True if at least as many passed.
     """
     outcome = result.outcome
     if outcome.score is None or not outcome.details:
@@ -36,9 +36,9 @@ def reaches(result: ExampleResult) -> bool:
 
 
 def missed_lines(result: ExampleResult) -> list[str]:
-    """Return a text if too few repeats passed, and one for each further score below its threshold."""
+    """Return a line if too few repeats passed, and a line for each further score below its threshold."""
     counted, named = passes_of(result), thresholds_of(result)
-    repeats = [] if counted is None else [f"{counted[1]} of its repeats passed, and {counted[0]} have to"]
+    repeats = [] if counted is None else [f"{counted[1]} of its repeats passed, but {counted[0]} must pass"]
     # With several repeats, a metric is their mean.
     under = [
         f"{name} {beside(result.metrics[name], named[name], '.4g')} is under its threshold {named[name]:.4g}"
@@ -48,7 +48,7 @@ def missed_lines(result: ExampleResult) -> list[str]:
 
 
 def thresholds_of(result: ExampleResult) -> Mapping[str, float]:
-    """Return the thresholds of a result's further scores; empty if that part of a file is malformed."""
+    """Return the thresholds of a result's further scores; ignore malformed values, which a file may contain."""
     given = result.outcome.details.get(THRESHOLDS)
     if not isinstance(given, Mapping):
         return {}
@@ -56,7 +56,7 @@ def thresholds_of(result: ExampleResult) -> Mapping[str, float]:
 
 
 def passes_of(result: ExampleResult) -> tuple[float, float] | None:
-    """Return how many repeats of a result must pass, and how many did; None if the score decides."""
+    """Return the number of repeats that must pass, and the number that passed; None if the score decides."""
     given = result.outcome.details.get(PASSES)
     if not isinstance(given, Mapping):
         return None

@@ -1,4 +1,4 @@
-"""Quarantine: until a given day, run and score examples without letting them affect the outcome."""
+"""Quarantine: until a given day, examples run and get scores, but have no effect on the outcome."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ _MAY_BE = frozenset({"passed", "failed", "below", "error", "timeout", "quarantin
 class Quarantine:
     """The examples in quarantine on ``day``, YYYY-MM-DD in UTC.
 
-    ``listed`` are the baseline's entries by (task, id), which replace the examples' own, so that a change cannot excuse
-    itself. None without a baseline.
+    ``listed`` has the baseline's entries by (task, id); None without a baseline. They replace the examples' own
+    entries, so that a change cannot excuse itself.
     """
 
     day: str = ""
     listed: Mapping[tuple[str, str], Entry] | None = None
 
     def of(self, task: str, id: str, own: Any) -> Entry:
-        """Return the entry in force for an example; ``own`` is the example's own."""
+        """Return the entry that applies to an example; ``own`` is the entry in its extras."""
         entry = own if self.listed is None else self.listed.get((task, id))
         if not entry or not isinstance(entry, Mapping):
             return _NONE
         return entry if self.day <= str(entry.get("until", "")) else _NONE
 
     def applied(self, result: ExampleResult) -> ExampleResult:
-        """Return the result, with the status ``quarantined`` if its example is in quarantine."""
+        """Return the result; if its example is in quarantine, the status becomes ``quarantined``."""
         entry = self.of(result.task, result.id, result.quarantine)
         if not entry or result.status not in _MAY_BE:
             return result
@@ -64,10 +64,10 @@ def status_under(result: ExampleResult, mode: str) -> Status:
 
 
 def judged(results: Iterable[ExampleResult], mode: str, recorded: str = "") -> tuple[ExampleResult, ...]:
-    """Return the results with the status they would have in a run with the gate ``mode``.
+    """Return the results with the statuses of a run with the gate ``mode``.
 
-    ``recorded`` is the mode of the original run. A result that was ``below`` although that mode fails such results was
-    excused by a mark such as xfail, and stays excused.
+    ``recorded`` is the mode of the original run. If that mode fails low scores and a low score was still ``below``, a
+    mark such as xfail excused it; it stays excused.
     """
     return tuple(replace(result, status=_status(result, mode, recorded)) for result in results)
 

@@ -31,8 +31,9 @@ from pytest_lmeval.types import ExampleResult, read_as_own
 
 if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.classes import ClassRow
+    from pytest_lmeval.leaderboard.scores import ScoreRow
 
-# Ids sort by the numbers in them, ex-2 before ex-10: pad each number to its last twenty digits.
+# To sort ids by the numbers in them, ex-2 before ex-10, pad or cut each number to twenty digits.
 _NUMBER = re.compile(r"\d+")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _CATEGORY, _METRIC, _STATUS = map(attrgetter, ("question.category", "question.metric", "outcome.status"))
@@ -42,17 +43,17 @@ _METRICS, _PLACE = attrgetter("outcome.metrics"), attrgetter("question.line", "q
 
 @dataclass(frozen=True, slots=True)
 class TaskInfo:
-    """A task as known before its examples run.
+    """The facts of a task that are known before its examples run.
 
-    ``available`` counts the file's valid records, ``selected`` those that the run should score. Counts are None if the
-    process that knew them was lost. ``random_baseline`` is the score of guessing, if the task's score is to be centred
-    on it. ``dataset`` describes the task's data: path, sha256, revision. ``aggregates`` means that the task has its own
-    aggregations over all results; ``score_metric`` names the one that becomes its score if its examples are measured.
-    ``whole`` means that the task has no subjects in a run that selects subjects, so all its examples are selected.
-    ``config`` has the values of the task's parameters. ``key`` is another name of the task in options, ``display_name``
-    its title. ``min_score`` is the task's own floor. ``shard`` is empty, or describes the examples of all shards: their
-    ``ids``, sorted, and a ``sha256`` of their requests. ``scores`` are the named scores that have their own
-    ``threshold`` or ``min_score``. ``numbered`` means that row numbers serve as example ids.
+    ``available`` is the number of valid records in the file, ``selected`` the number of records that the run should
+    score; None if the process that knew the number was lost. ``random_baseline`` is the score of guessing, if the
+    task's score is to be centred on it. ``dataset`` describes the task's data: path, sha256, revision. ``aggregates``
+    is True if the task aggregates all its results itself; ``score_metric`` names the aggregation that is its score if
+    its examples are measured. ``whole`` is True if the run selects subjects and the task has none, so that all its
+    examples are selected. ``config`` has the values of the task's parameters. ``key`` is another name of the task in
+    options, ``display_name`` its title. ``min_score`` is the floor that the task sets. ``shard`` is empty, or describes
+    the examples of all shards: their sorted ``ids``, and a ``sha256`` of their requests. ``scores`` are the named
+    scores with a ``threshold`` or a ``min_score``. ``numbered`` is True if row numbers serve as ids of examples.
     """
 
     name: str
@@ -78,7 +79,7 @@ class TaskInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowTask:
-    """The task of a row, and its floor."""
+    """The facts of a row's task, and its floor."""
 
     task: str
     path: str
@@ -94,7 +95,7 @@ class RowTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowCounts:
-    """The row's number of examples by outcome."""
+    """The row's numbers of examples by outcome."""
 
     correct: int
     total: int
@@ -108,12 +109,12 @@ class RowCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowNumbers:
-    """The numbers of a row. Scores are means over the scored examples; None without any.
+    """The numbers of a row. Scores are means over the scored examples; None without scored examples.
 
-    ``measured`` is empty, or ``{"examples", "score_metric"}`` if only aggregations score examples: their number, and
-    the aggregation that becomes the task's score, if any. ``models`` is empty, or counts how often an eval function's
-    requests ``asked`` for each model, and how often each ``answered``. ``scores`` are the sub-rows: the examples' named
-    scores, if they have several; see :mod:`~pytest_lmeval.leaderboard.scores`.
+    ``measured`` is empty, or ``{"examples", "score_metric"}`` if only aggregations score examples: the number of these
+    examples, and the aggregation that is the task's score, or None. ``models`` is empty, or has two counts by model:
+    how often an eval function's requests ``asked`` for it, and how often it ``answered``. ``scores`` are the sub-rows:
+    the examples' named scores, if they have several; see :mod:`~pytest_lmeval.leaderboard.scores`.
     """
 
     score: float | None
@@ -131,7 +132,7 @@ class RowNumbers:
     measured: Mapping[str, Any]
     spent: Mapping[str, float | int]
     models: Mapping[str, Mapping[str, int]]
-    scores: Mapping[str, Mapping[str, Any]]
+    scores: Mapping[str, ScoreRow]
 
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ class TaskRow(_RowFields):
 
     @property
     def is_outside(self) -> bool:
-        """True if the overall score ignores the row: it has no score by design, or is entirely in quarantine."""
+        """True if the overall score ignores the row: it has no score by design, or all examples are in quarantine."""
         return self.is_unscored or (self.score is None and 0 < self.quarantined == self.total - self.excluded)
 
     @property
@@ -173,7 +174,7 @@ class TaskRow(_RowFields):
 
     @property
     def problem(self) -> str:
-        """The reason if the row's score is invalid, or missing without being so by design; else ""."""
+        """The reason why the row's score is invalid, or missing although it should exist; else ""."""
         if not self.measured:
             return mixed_decisions(self.per_example) if self.metric == METRIC else ""
         scored = sum(result.score is not None for result in self.per_example)
@@ -210,7 +211,7 @@ _ROW_FIELDS = (
 
 
 def rows_called(name: str, rows: Iterable[TaskRow]) -> list[TaskRow]:
-    """Return the row of the task ``name``, or else all rows with that key, one for each variant of a task."""
+    """Return the row of the task ``name``, or else all rows with that key: the variants of a task share it."""
     found = list(rows)
     return [row for row in found if row.task == name] or [row for row in found if row.key and row.key == name]
 
@@ -221,20 +222,20 @@ def make_row(
     floor: float | None = None,
     aggregates: Mapping[str, Any] = _NOTHING,
 ) -> TaskRow:
-    """Build a task's row from its results, in any order.
+    """Build a task's row from its results, which may have any order.
 
-    ``floor`` is the minimum score. ``aggregates`` are the task's own, over all its results: further ``metrics``,
+    ``floor`` is the minimum score. ``aggregates`` come from the task, over all its results: further ``metrics``,
     replacements for ``classes`` and ``confusion``, ``notes``, and the ``score`` of measured examples.
     """
     everything, results = results, [result for result in results if result.decides]
     statuses = Counter(map(_STATUS, results))
     metrics = {*map(_METRIC, everything)}
-    scores: Mapping[str, Mapping[str, Any]] = {}
+    scores: Mapping[str, ScoreRow] = {}
     if metrics & BY_NAME and (info.scores or CHECKS in metrics or max(map(len, map(_METRICS, everything))) > 1):
         from pytest_lmeval.leaderboard.scores import score_rows
 
         scores = score_rows(info, results)
-        # A floor for the decisive score, set by the score's name, is the task's floor.
+        # A floor under the name of the decisive score is the task's floor.
         floor = next((each["min_score"] for each in scores.values() if floor is None and "decides" in each), floor)
     about = RowTask(
         task=info.name,
@@ -261,24 +262,24 @@ def make_row(
 
 
 def in_data(result: ExampleResult) -> tuple[str, int, int, str, str]:
-    """Return a key that sorts results by task and in the order of the data, or by id if that order is unknown."""
+    """Return a key that sorts results by task and then in the order of the data, or by id if that is unknown."""
     return (result.question.task, result.question.line, result.question.place, *_by_id(result))
 
 
 def are_in_data(results: Iterable[ExampleResult]) -> bool:
-    """Return True if a task's results are in the order of its data, judging by lines and places."""
+    """Return True if the lines and places of a task's results increase, as in its data."""
     places = [*map(_PLACE, results)]
     return all(map(lt, places, places[1:]))
 
 
 def as_in_data(results: Iterable[ExampleResult]) -> list[ExampleResult]:
-    """Return results sorted by task and in the order of its data."""
+    """Return results sorted by task and then in the order of its data."""
     return sorted(results, key=in_data)
 
 
 def _by_id(result: ExampleResult) -> tuple[str, str]:
     id = result.question.id
-    return _NUMBER.sub(_wide, id), id
+    return _NUMBER.sub(lambda number: number[0][-20:].zfill(20), id), id
 
 
 def _numbers(
@@ -287,7 +288,7 @@ def _numbers(
     everything: Sequence[ExampleResult],
     aggregates: Mapping[str, Any],
     measured: Mapping[str, Any],
-    by_name: Mapping[str, Mapping[str, Any]],
+    by_name: Mapping[str, ScoreRow],
 ) -> RowNumbers:
     scores, clusters = scores_of(results)
     latencies = [result.latency_ms for result in everything if result.latency_ms is not None]
@@ -328,10 +329,6 @@ def _numbers(
         models=models_of(everything) if METRIC in map(_METRIC, everything) else {},
         scores=by_name,
     )
-
-
-def _wide(number: re.Match[str]) -> str:
-    return number[0][-20:].zfill(20)
 
 
 def _example_record(result: ExampleResult) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from pytest_lmeval.leaderboard.details import BY_NAME, DECIDED_BY, details_of
 from pytest_lmeval.leaderboard.passing import thresholds_of
@@ -15,12 +15,22 @@ from pytest_lmeval.types import ExampleResult
 if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.rows import TaskInfo
 
-ScoreRow = Mapping[str, Any]
-"""``score``, ``n``, ``missing``, ``ci95``, ``threshold``, ``min_score``, and ``decides`` for the task's own score.
 
-``score`` is the mean over the ``n`` scored examples that recorded it, and ``missing`` counts the rest. ``threshold`` is
-None if examples have none, or different ones.
-"""
+class ScoreRow(TypedDict):
+    """A sub-row: ``score`` is the mean over the ``n`` scored examples that recorded it; ``missing`` examples did not.
+
+    ``threshold`` is None if examples have no threshold, or different ones. ``decides`` is True for the task's score.
+    """
+
+    score: float | None
+    n: int
+    missing: int
+    ci95: tuple[float, float] | None
+    threshold: float | None
+    min_score: float | None
+    decides: NotRequired[bool]
+
+
 NAME = re.compile(r"[A-Za-z0-9_-]+")
 """The names of scores that options can refer to."""
 
@@ -36,9 +46,9 @@ def score_rows(info: TaskInfo, results: Iterable[ExampleResult]) -> dict[str, Sc
 
 
 def with_floors(info: TaskInfo, floors: Mapping[str, float], tasks: Collection[str]) -> TaskInfo:
-    """Add the floors of a task's scores, named ``TASK.SCORE``, to its info.
+    """Add the floors of a task's scores, called ``TASK.SCORE``, to its info.
 
-    ``tasks`` are the names of all tasks: if a task has such a name, the floor belongs to that task.
+    ``tasks`` are the names of all tasks: if ``TASK.SCORE`` is the name of a task, the floor is that task's.
     """
     own = {name: floor for name, floor in floors.items() if name not in tasks and split(name)[0] == info.name}
     if not own:
@@ -50,7 +60,7 @@ def with_floors(info: TaskInfo, floors: Mapping[str, float], tasks: Collection[s
 
 
 def split(name: str) -> tuple[str, str]:
-    """Split a sub-row's name into task and score; return two empty strings if that is impossible."""
+    """Split the name of a sub-row into task and score; return two empty strings if it is not such a name."""
     task, _, score = name.rpartition(".")
     return (task, score) if task and NAME.fullmatch(score) else ("", "")
 
@@ -62,7 +72,7 @@ def is_score_of(name: str, tasks: Mapping[str, TaskInfo]) -> bool:
 
 
 def _decisive(scored: Iterable[ExampleResult]) -> str:
-    """Return the name of the decisive score; "" without one, or with several."""
+    """Return the name of the decisive score; "" if no score, or several, decide."""
     names = {str(each.get(DECIDED_BY, "")) for result in scored for each in details_of(result)} - {""}
     return names.pop() if len(names) == 1 else ""
 
@@ -72,7 +82,7 @@ def _row(name: str, info: TaskInfo, scored: Sequence[ExampleResult], decisive: s
     values = [result.outcome.metrics[name] for result in having]
     clusters = [result.question.cluster for result in having]
     own = info.scores.get(name, {})
-    row = {
+    row: ScoreRow = {
         "score": mean(values) if values else None,
         "n": len(values),
         "missing": len(scored) - len(values),

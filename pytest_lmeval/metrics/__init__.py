@@ -1,10 +1,10 @@
 """Metrics: functions that score one prediction from 0 to 1.
 
-Every metric is ``(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float``, pure, and takes
-the best target. The prediction is the completion after the post-process rule.
+Every metric is a pure function ``(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float`` that
+returns the score for the best target. The prediction is the completion after the post-process rule.
 
 Each module of this folder declares its metrics by :func:`~pytest_lmeval.metrics.parts.declare.metric`, and every
-registry imports it. Code that only some runs need, or that metrics share, is in ``parts/``.
+registry imports all modules. Code that only some runs need, or that metrics share, is in ``parts/``.
 """
 
 from __future__ import annotations

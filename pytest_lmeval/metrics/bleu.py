@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from pytest_lmeval.metrics.parts.declare import metric
+from pytest_lmeval.metrics.parts.declare import Extras, metric
 from pytest_lmeval.metrics.parts.texts import best_over_targets, ngrams
 
 _ORDERS = (1, 2, 3, 4)
 _ENTITIES = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
-# The steps of mteval-v13a, in its order, split off symbols; full stops and commas, except between digits; and a dash
-# after a digit. Other scripts are split at whitespace only.
+# The steps of mteval-v13a, in order: split off symbols, then full stops and commas except between digits, then a dash
+# after a digit. Text in other scripts is split only at whitespace.
 _STEPS = (
     (re.compile(r"([!-&(-+/:-@\[-`{-~ ])"), r" \1 "),
     (re.compile(r"([^0-9])([.,])"), r"\1 \2 "),
@@ -25,17 +24,17 @@ _STEPS = (
 
 # Add-one smoothing gives a wrong one-word answer 0.84.
 @metric(threshold=0.9)
-def bleu_4(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def bleu_4(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     r"""Return the sentence BLEU of the lowercased ``\w+`` tokens for the best target; 0.0 if a side has none.
 
     ``brevity * (p1 p2 p3 p4) ** (1/4)``: Papineni et al. (2002), "BLEU: a method for automatic evaluation of machine
-    translation", for one segment. With ``c`` n-grams in the prediction, ``m`` of them in the target too, each at
-    most as often as there, ``pn`` is ``(m + 1) / (c + 1)``: add-one smoothing after Lin and Och (2004), "ORANGE", but
-    on all four orders. The brevity penalty is ``exp(1 - |target| / |prediction|)`` if the prediction is shorter, else
-    1.
+    translation", for one segment. If the prediction has ``c`` n-grams, and the target contains ``m`` of them, each at
+    most as often as in the target, ``pn`` is ``(m + 1) / (c + 1)``: add-one smoothing after Lin and Och (2004),
+    "ORANGE", but on all four orders. The brevity penalty is ``exp(1 - |target| / |prediction|)`` if the prediction is
+    shorter, else 1.
 
-    The whole text is one sequence, and each target is a separate reference. An order that the prediction is too short
-    for counts as 1, so short texts score high: one wrong word has 0.84.
+    The whole text is one sequence, and each target is a separate reference. If a prediction is too short for an order,
+    the precision of this order is 1, so short texts score high: one wrong word has 0.84.
     """
     return best_over_targets(_bleu_4, prediction, targets)
 
@@ -53,13 +52,13 @@ def _matches(prediction: Sequence[str], target: Sequence[str], order: int) -> tu
 
 
 @metric(threshold=0.5)
-def bleu(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def bleu(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return the BLEU of one segment for the best target; 0.0 if no target has a word of the prediction.
 
     Equals ``sacrebleu.sentence_bleu`` divided by 100: tokens as in mteval-v13a, with case; precisions of up to four
-    words, or as many as the prediction has (effective order); an order without a match counts as
-    ``1 / (2 ** k * n)`` for the k-th such order with ``n`` n-grams (exponential smoothing); brevity penalty. For a
-    prediction of four tokens or more, it also equals the ``corpus_bleu`` of a corpus of this one segment.
+    words, or as many as the prediction has (effective order); the precision of the k-th order without a match is
+    ``1 / (2 ** k * n)`` if it has ``n`` n-grams (exponential smoothing); brevity penalty. For a prediction of four
+    tokens or more, it also equals the ``corpus_bleu`` of a corpus that consists of this segment.
 
     Papineni et al. (2002), "BLEU: a method for automatic evaluation of machine translation"; Chen and Cherry (2014),
     "A systematic comparison of smoothing techniques for sentence-level BLEU", method 3.

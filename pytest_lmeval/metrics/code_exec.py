@@ -1,17 +1,17 @@
 """``code_exec``: run the model's program and count the expectations that it meets.
 
-The score is the fraction met. The details have ``code_status`` (``pass``, ``assertion_fail``, ``syntax_error``,
-``timeout`` or ``error``), ``passed`` and ``total``, and, if not empty, ``reason`` and ``stdout`` (its end).
-``forgeable`` is true if a program written to deceive could have met the expectation without doing the work.
+The score is the fraction of met expectations. The details have ``code_status`` (``pass``, ``assertion_fail``,
+``syntax_error``, ``timeout`` or ``error``), ``passed`` and ``total``, and, if not empty, ``reason`` and the end of
+``stdout``. ``forgeable`` is true if a deceptive program could have met the expectation without doing the work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_lmeval.metrics.parts.declare import metric
+from pytest_lmeval.metrics.parts.declare import Extras, metric
 from pytest_lmeval.types import Score
 
 if TYPE_CHECKING:
@@ -23,16 +23,16 @@ _FORMS = ("io_pairs", "stdouts", "tests")
 
 
 @metric("code_exec", extras=("entry_point", "timeout_s", *_FORMS), needs_sandbox=True)
-def code_exec_record(prediction: str, targets: Sequence[str], extras: Mapping[str, Any], sandbox: Sandbox) -> Score:
+def code_exec_record(prediction: str, targets: Sequence[str], extras: Extras, sandbox: Sandbox) -> Score:
     """Score a program by the extras ``io_pairs``, ``tests`` or ``stdouts``, else by targets that are expressions.
 
-    Raises as :func:`code_exec` and :func:`code_exec_expressions` do.
+    The errors are those of :func:`code_exec` and :func:`code_exec_expressions`.
     """
     score = code_exec_expressions if extras.keys().isdisjoint(_FORMS) else code_exec
     return score(prediction, targets, extras, sandbox)
 
 
-def code_exec(prediction: str, targets: Sequence[str], extras: Mapping[str, Any], sandbox: Sandbox) -> Score:
+def code_exec(prediction: str, targets: Sequence[str], extras: Extras, sandbox: Sandbox) -> Score:
     """Score a program by ``extras.io_pairs``, ``extras.tests`` or ``extras.stdouts``, of which exactly one must exist.
 
     Raises `errors.RecordRefused` for other extras and `errors.SandboxError` if the program could not run.
@@ -51,9 +51,7 @@ def code_exec(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]
     return _by_stdout(prediction, plan, limits, sandbox)
 
 
-def code_exec_expressions(
-    prediction: str, targets: Sequence[str], metadata: Mapping[str, Any], sandbox: Sandbox
-) -> Score:
+def code_exec_expressions(prediction: str, targets: Sequence[str], metadata: Extras, sandbox: Sandbox) -> Score:
     """Score a program by the fraction of ``targets``, Python expressions, that are true.
 
     Raises `errors.RecordRefused` for targets that are not expressions and `errors.SandboxError` if the program could
@@ -117,7 +115,7 @@ def _holds(expression: Expression, value: Any) -> bool:
 
 
 def _score(run: ProgramRun, wrong: Sequence[str], forgeable: bool = False) -> Score:
-    """Count the values that came back and were not ``wrong``; a request without an answer is not met."""
+    """Count the returned values that are not ``wrong``; a request without an answer is not met."""
     total = len(run.answers)
     passed = sum(answer.kind == "value" for answer in run.answers) - len(wrong)
     unfit = [answer.text for answer in run.answers if answer.kind == "unfit"]

@@ -1,16 +1,19 @@
-"""The metrics of records with several checks or turns, each of which has its own metric."""
+"""The metrics of records with checks or turns, each of which has a metric, and of records that a judge grades."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from pytest_lmeval.errors import ScoringError
-from pytest_lmeval.metrics.parts.declare import metric
+from pytest_lmeval.metrics.parts.declare import Extras, metric
+from pytest_lmeval.types import Score
+
+Grade = Callable[[str, Sequence[str], Extras], Score]
+"""Asks the run's judge to grade an example."""
 
 
 @metric(threshold=0.0, extras=("tools", "tool_choice"), takes_calls=True)
-def checks(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def checks(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Score a record by the mean of its checks, each of which must reach its threshold.
 
     Each check has its own metric; calling this function raises ScoringError.
@@ -19,9 +22,26 @@ def checks(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -
 
 
 @metric(extras=("tools", "tool_choice", "responses", "max_rounds"), takes_calls=True)
-def turns(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def turns(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Score a conversation by the share of its scored turns that pass.
 
     Each turn has its own metric; calling this function raises ScoringError.
     """
     raise ScoringError("turns is the metric of records with turns; it cannot score another record")
+
+
+def check_rubric(targets: Sequence[str], extras: Extras) -> None:
+    """Raise RecordRefused for extras that no judge could grade by."""
+    from pytest_lmeval.judging.rubric import check_rubric as check
+
+    check(targets, extras)
+
+
+@metric(extras=("rubric", "levels", "human_label"), needs_targets=False, asks_judge=True, check=check_rubric)
+def rubric(prediction: str, targets: Sequence[str], extras: Extras, grade: Grade) -> Score:
+    """Return the level of ``extras.levels`` that the judge gives the prediction by ``extras.rubric``.
+
+    Levels are numbers from 0 to 1, by default 0 and 1. The targets, which may be absent, are right answers for the
+    judge to compare with. The details have its ``reason``. ``extras.not`` makes the score 1 minus the level.
+    """
+    return grade(prediction, targets, extras)

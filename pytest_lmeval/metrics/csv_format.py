@@ -1,23 +1,23 @@
-"""Check that an answer holds a table of separated values, with the right separator and number of columns.
+"""Check that an answer contains a table of separated values, with the right separator and number of columns.
 
-A table is at least two consecutive lines with the same number of fields, at least two. A separator inside double
-quotes does not separate; a line break always ends a line. The longest table counts.
+A table is at least two consecutive lines with the same number of fields, which is at least two. A separator inside
+double quotes does not separate; a line break always ends a line. Only the longest table counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from pytest_lmeval.errors import RecordRefused, not_one_of
-from pytest_lmeval.metrics.parts.declare import metric
+from pytest_lmeval.metrics.parts.declare import Extras, metric
 from pytest_lmeval.numbers import is_whole
 
 _SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " "}
 
 
 @metric(extras=("separator",), binary=True)
-def has_csv(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def has_csv(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return 1.0 if the prediction contains a table, with any separator, else 0.0.
 
     A space separates only if ``extras.separator`` names it, since two lines of prose may have the same number of
@@ -27,8 +27,8 @@ def has_csv(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) 
 
 
 @metric(extras=("separator",), binary=True)
-def csv_separator(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
-    """Return 1.0 if ``extras.separator`` (comma, semicolon, tab, space, or the character) separates the table.
+def csv_separator(prediction: str, targets: Sequence[str], extras: Extras) -> float:
+    """Return 1.0 if ``extras.separator`` (comma, semicolon, tab, space, or the character) separates the fields.
 
     Without that key, any table passes.
     """
@@ -37,7 +37,7 @@ def csv_separator(prediction: str, targets: Sequence[str], extras: Mapping[str, 
 
 
 @metric(extras=("columns", "separator"), binary=True)
-def csv_columns(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def csv_columns(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return 1.0 if the table has as many columns as ``extras.columns``, a number or a list of names."""
     given = extras.get("columns")
     wanted = len(given) if isinstance(given, list) else given
@@ -53,7 +53,7 @@ class _Table(NamedTuple):
     separator: str
 
 
-def _longest_table(text: str, extras: Mapping[str, Any]) -> _Table | None:
+def _longest_table(text: str, extras: Extras) -> _Table | None:
     asked = _separator_of(extras)
     lines = text.replace("\r\n", "\n").split("\n")
     separators = [each for each in _SEPARATORS.values() if each != " " or asked == " "]
@@ -76,7 +76,7 @@ def _tables(lines: Sequence[str], separator: str) -> list[_Table]:
     return tables
 
 
-def _separator_of(extras: Mapping[str, Any]) -> str | None:
+def _separator_of(extras: Extras) -> str | None:
     given = extras.get("separator")
     if given is None or (isinstance(given, str) and given in _SEPARATORS.values()):
         return given

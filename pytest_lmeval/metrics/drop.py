@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.metrics.parts.declare import metric
+from pytest_lmeval.metrics.parts.declare import Extras, metric
 from pytest_lmeval.metrics.parts.texts import ARTICLE, NO_PUNCTUATION
 
 _EXTRAS = ("answer_tuples",)
@@ -15,7 +15,7 @@ _MOST_SPANS = 100
 
 
 @metric(extras=_EXTRAS, binary=True)
-def drop_em(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def drop_em(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return 1.0 if the prediction has the spans of any answer, in any order, else 0.0.
 
     Dua et al. (2019), "DROP: A reading comprehension benchmark". Commas separate the spans of a prediction.
@@ -28,10 +28,10 @@ def drop_em(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) 
 
 
 @metric(extras=_EXTRAS, threshold=0.5)
-def drop_f1(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def drop_f1(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return the mean F1 of the spans for the best pairing and the best answer, rounded to two digits.
 
-    Spans without a partner count 0. A span with numbers pairs only with one that shares a number.
+    The F1 of a span without a partner is 0. A span with numbers pairs only with a span that shares a number.
     """
     given = [frozenset(span.split()) for span in _spans(prediction)]
     answers = ([frozenset(span.split()) for span in each] for each in _answers(targets, extras))
@@ -43,7 +43,7 @@ def _spans(prediction: str) -> list[str]:
     return [_normal(span) for span in spans]
 
 
-def _answers(targets: Sequence[str], extras: Mapping[str, Any]) -> list[list[str]]:
+def _answers(targets: Sequence[str], extras: Extras) -> list[list[str]]:
     given = extras.get("answer_tuples")
     if given is None:
         given = [[target] for target in targets]
@@ -101,7 +101,7 @@ def _f1(given: frozenset[str], wanted: frozenset[str]) -> float:
 def best_sum(worth: list[list[float]]) -> float:
     """Return the largest sum of one entry per row, no two in one column; there are at most as many rows as columns.
 
-    The Hungarian method by shortest paths, each from one more row: rows squared times columns.
+    This is the Hungarian method by shortest paths, one for each row; it takes rows squared times columns steps.
     """
     columns = len(worth[0]) if worth else 0
     row_price, column_price = [0.0] * len(worth), [0.0] * columns

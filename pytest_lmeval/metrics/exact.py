@@ -1,44 +1,43 @@
-"""Metrics that are 1.0 or 0.0: equality, containment, choice."""
+"""Metrics that are either 1.0 or 0.0: equality, containment, choice."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from pytest_lmeval.metrics.parts.declare import metric
+from pytest_lmeval.metrics.parts.declare import Extras, metric
 
 
 @metric(binary=True)
-def exact_match(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def exact_match(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return 1.0 if the prediction equals any target, both stripped, else 0.0."""
     stripped = prediction.strip()
     return 1.0 if any(stripped == target.strip() for target in targets) else 0.0
 
 
 @metric(binary=True)
-def accuracy(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def accuracy(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return ``exact_match``, whose mean over a task is the task's accuracy."""
     return exact_match(prediction, targets, extras)
 
 
 @metric(binary=True)
-def completion_accuracy(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def completion_accuracy(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return 1.0 if the prediction equals any target exactly, else 0.0.
 
-    For tasks that clean the completion themselves: nothing is stripped or normalized.
+    This is for tasks that clean the completion themselves: the metric does not strip or normalize it.
     """
     return 1.0 if prediction in targets else 0.0
 
 
 @metric(binary=True)
-def exact_match_normalized(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def exact_match_normalized(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return 1.0 if the prediction equals any target, both lowercased and with whitespace collapsed, else 0.0."""
     normalized = _normalize(prediction)
     return 1.0 if any(normalized == _normalize(target) for target in targets) else 0.0
 
 
 @metric(binary=True)
-def substring_contains(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def substring_contains(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return 1.0 if any target occurs in the prediction, both lowercased and with whitespace collapsed, else 0.0.
 
     A blank target, which every text contains, never counts.
@@ -49,7 +48,7 @@ def substring_contains(prediction: str, targets: Sequence[str], extras: Mapping[
 
 
 @metric(binary=True)
-def multiple_choice(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def multiple_choice(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return 1.0 if the prediction starts with the first character of any target, ignoring case, else 0.0.
 
     Both sides are stripped first; a blank prediction or target never counts.

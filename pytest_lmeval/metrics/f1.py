@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from pytest_lmeval.metrics.parts.declare import metric
+from pytest_lmeval.metrics.parts.declare import Extras, metric
 from pytest_lmeval.metrics.parts.texts import ARTICLE, NO_PUNCTUATION, best_over_targets
 
 
 @metric(threshold=0.5)
-def f1(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def f1(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     r"""Return the multiset F1 of the lowercased ``\w+`` tokens for the best target; 0.0 if a side has none.
 
     With ``o`` tokens in common, each counted as often as on the side with fewer, precision is ``o / |prediction|``,
@@ -22,7 +21,7 @@ def f1(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> fl
 
 
 @metric(binary=True)
-def squad_em(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def squad_em(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return 1.0 if the prediction has the words of any target in their order, else 0.0.
 
     Both sides are lowercased, lose ASCII punctuation and then the words "a", "an" and "the", and are split at
@@ -34,10 +33,10 @@ def squad_em(prediction: str, targets: Sequence[str], extras: Mapping[str, Any])
 
 
 @metric(threshold=0.5)
-def squad_f1(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def squad_f1(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return the multiset F1 of the words, normalized as by ``squad_em``, for the best target.
 
-    If a side has no word, the score is that of ``squad_em``: Rajpurkar et al. (2018), "Know what you don't know".
+    If a side has no word, the score equals ``squad_em``: Rajpurkar et al. (2018), "Know what you don't know".
     """
     words = _words(prediction)
     return max((multiset_f1(words, _words(target)) for target in targets), default=0.0)

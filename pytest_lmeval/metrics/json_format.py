@@ -1,19 +1,19 @@
 """Check that an answer is JSON, only JSON, valid by a schema, or equal to a value.
 
-JSON is RFC 8259's: no comments, no NaN or Infinity. Values nested deeper than 100 levels do not count.
+JSON follows RFC 8259: no comments, no NaN or Infinity. Values nested deeper than 100 levels do not count.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, NoReturn
 
 from pytest_lmeval.compact_json import json_equal
 from pytest_lmeval.errors import RecordRefused, ScoringError
-from pytest_lmeval.metrics.parts.declare import metric
+from pytest_lmeval.metrics.parts.declare import Extras, metric
 from pytest_lmeval.types import Score
 
 _MAX_DEPTH = 100
@@ -24,13 +24,13 @@ _NOTHING = object()  # null is a value
 
 
 @metric(binary=True)
-def is_json(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def is_json(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return 1.0 if the prediction is a JSON value, or contains a JSON object or array, else 0.0."""
     return float(_find(prediction) is not _NOTHING)
 
 
 @metric(binary=True)
-def only_json(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def only_json(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return 1.0 if the prediction is one JSON value, with whitespace around it at most, else 0.0.
 
     A Markdown fence is not JSON: the rule ``extract_code_block`` removes it.
@@ -39,13 +39,14 @@ def only_json(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]
 
 
 @metric(extras=("json_schema",), package="jsonschema", install="pytest-lmeval[json]", binary=True)
-def json_schema(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float | Score:
+def json_schema(prediction: str, targets: Sequence[str], extras: Extras) -> float | Score:
     """Return 1.0 if the JSON in the prediction, found as by ``is_json``, is valid by ``extras.json_schema``, else 0.0.
 
-    The longest object or array counts. The schema is draft 2020-12 unless ``$schema`` names another; ``$ref`` fetches
-    nothing. A JSON whose check exceeds a worker's time limit is wrong, and ``details.schema_status`` is ``timeout``.
-    Needs the package jsonschema. Raises RecordRefused for extras without a valid schema, and ScoringError if a
-    reference cannot be resolved, jsonschema is not installed, or the check takes too long even for a short JSON.
+    The longest object or array counts. The schema is draft 2020-12 unless ``$schema`` names another draft; ``$ref``
+    never uses the network. If the check exceeds a worker's time limit, the score is 0.0, and ``details.schema_status``
+    is ``timeout``. The metric needs the package jsonschema. Raise RecordRefused for extras without a valid schema, and
+    ScoringError if a reference cannot be resolved, if jsonschema is not installed, or if the check takes too long even
+    for a short value.
     """
     from pytest_lmeval.metrics.parts.worker import TookTooLong, shared_worker
 
@@ -68,7 +69,7 @@ def json_schema(prediction: str, targets: Sequence[str], extras: Mapping[str, An
 
 
 @metric(binary=True)
-def json_exact(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def json_exact(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return 1.0 if the JSON in the prediction, found as by ``is_json``, equals any target, each JSON itself.
 
     The order of keys does not matter; 1 equals 1.0, but not true. Raises RecordRefused for a target that is not JSON.
@@ -97,7 +98,7 @@ def _parse(text: str) -> Any:
 def _longest(text: str) -> Any:
     decode = json.JSONDecoder(parse_constant=_no_constant).raw_decode
     best, length, position = _NOTHING, 0, 0
-    # Keeps a long run of brackets that never close from taking quadratic time.
+    # Without this budget, a long run of brackets that never close would take quadratic time.
     budget = 5 * len(text) + 10_000
     while budget > 0 and (opening := _OPENING.search(text, position)):
         start = opening.start()

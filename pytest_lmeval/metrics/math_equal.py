@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from pytest_lmeval.metrics.parts.declare import metric
+from pytest_lmeval.metrics.parts.declare import Extras, metric
 from pytest_lmeval.types import Score
 
 
 @metric(package="math_verify", install="pytest-lmeval[math]", binary=True)
-def math_equal(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> Score:
+def math_equal(prediction: str, targets: Sequence[str], extras: Extras) -> Score:
     r"""Return 1.0 if math-verify finds the answer in the prediction equal to that in any target, else 0.0.
 
-    ``details.math_status`` is that of the nearest target: ``equal``, ``different``, ``unparsed`` (the answer is not
-    mathematics and does not repeat a target), or ``timeout``. A target of letters alone is compared as a word.
+    ``details.math_status`` is the status for the nearest target: ``equal``, ``different``, ``unparsed`` (the answer is
+    not mathematics and does not repeat a target), or ``timeout``. A target that consists of letters is compared as a
+    word.
 
     Raises ScoringError if math-verify is needed and not installed, or the process that runs it fails.
     """

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from pytest_lmeval.metrics.f1 import f1
-from pytest_lmeval.metrics.parts.declare import metric
+from pytest_lmeval.metrics.parts.declare import Extras, metric
 from pytest_lmeval.metrics.parts.texts import best_over_targets, lcs_length, ngrams
 
 # Comparing this many pairs of tokens takes about a second; two texts of a megabyte take seven, and 2 GB of memory.
@@ -14,7 +13,7 @@ _MOST_PAIRS = 1_000_000_000
 
 
 @metric(threshold=0.5)
-def rouge_l(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def rouge_l(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     r"""Return the ROUGE-L F1 of the lowercased ``\w+`` tokens for the best target; 0.0 if a side has none.
 
     With a longest common subsequence of ``l`` tokens, precision is ``l / |prediction|``, recall ``l / |target|``,
@@ -36,7 +35,7 @@ def _rouge_l(prediction: Sequence[str], target: Sequence[str]) -> float:
 
 
 @metric(threshold=0.5)
-def rouge_1(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def rouge_1(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     r"""Return the ROUGE-1 F1 of the lowercased ``\w+`` tokens for the best target; 0.0 if a side has none.
 
     Lin (2004), "ROUGE: a package for automatic evaluation of summaries", with beta 1 and no stemming. Equals ``f1``,
@@ -46,7 +45,7 @@ def rouge_1(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) 
 
 
 @metric(threshold=0.5)
-def rouge_2(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def rouge_2(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return the ROUGE-2 F1, of pairs of neighbouring tokens, for the best target; 0.0 if a side has no pair."""
     return best_over_targets(_rouge_2, prediction, targets)
 

@@ -6,12 +6,11 @@ Case matters unless ``extras.ignore_case`` is true.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.metrics.parts.declare import metric
+from pytest_lmeval.metrics.parts.declare import Extras, metric
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.types import Score
 
@@ -25,7 +24,7 @@ _NUMBER = re.compile(
 )
 
 
-def check_patterns(targets: Sequence[str], extras: Mapping[str, Any]) -> None:
+def check_patterns(targets: Sequence[str], extras: Extras) -> None:
     """Raise RecordRefused for a target that is not a regular expression, and for a bad ``ignore_case``."""
     from pytest_lmeval.metrics.parts.patterns import compiled
 
@@ -38,14 +37,14 @@ def check_patterns(targets: Sequence[str], extras: Mapping[str, Any]) -> None:
             raise RecordRefused("bad_value", "targets", detail) from None
 
 
-def check_parts(targets: Sequence[str], extras: Mapping[str, Any]) -> None:
+def check_parts(targets: Sequence[str], extras: Extras) -> None:
     """Raise RecordRefused for an empty target, which every text contains, and for a bad ``ignore_case``."""
     _check_flag(extras)
     if "" in targets:
         raise RecordRefused("bad_value", "targets", "every text contains an empty target; give a text to look for")
 
 
-def check_numbers(targets: Sequence[str], extras: Mapping[str, Any]) -> None:
+def check_numbers(targets: Sequence[str], extras: Extras) -> None:
     """Raise RecordRefused for a target without a number, and for a tolerance below 0 or not a number."""
     for place, target in enumerate(targets):
         if last_number(target) is None:
@@ -58,7 +57,7 @@ def check_numbers(targets: Sequence[str], extras: Mapping[str, Any]) -> None:
 
 
 @metric(extras=("ignore_case",), check=check_patterns, binary=True)
-def regex(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def regex(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return 1.0 if ``re.search`` finds any of the targets, which are patterns, in the prediction, else 0.0.
 
     A search that may take long runs in a process that is killed after five seconds of CPU time; it then raises
@@ -71,7 +70,7 @@ def regex(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) ->
 
 
 @metric(extras=("ignore_case",), check=check_parts, binary=True)
-def contains_all(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def contains_all(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return 1.0 if the prediction contains every target, else 0.0."""
     fold = _folded(extras)
     text = fold(prediction)
@@ -79,7 +78,7 @@ def contains_all(prediction: str, targets: Sequence[str], extras: Mapping[str, A
 
 
 @metric(extras=("ignore_case",), check=check_parts, binary=True)
-def contains_any(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def contains_any(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return 1.0 if the prediction contains any target, else 0.0."""
     fold = _folded(extras)
     text = fold(prediction)
@@ -87,7 +86,7 @@ def contains_any(prediction: str, targets: Sequence[str], extras: Mapping[str, A
 
 
 @metric(extras=("ignore_case",), check=check_parts, binary=True)
-def starts_with(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
+def starts_with(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return 1.0 if the prediction, after leading whitespace, starts with any target, else 0.0."""
     fold = _folded(extras)
     text = fold(prediction.lstrip())
@@ -95,8 +94,8 @@ def starts_with(prediction: str, targets: Sequence[str], extras: Mapping[str, An
 
 
 @metric(extras=("tolerance", "relative"), check=check_numbers, binary=True)
-def number(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> Score:
-    """Return 1.0 if the last number in the prediction equals that of any target, else 0.0.
+def number(prediction: str, targets: Sequence[str], extras: Extras) -> Score:
+    """Return 1.0 if the last number in the prediction equals the last number in any target, else 0.0.
 
     A number may have a sign, commas between thousands, decimals and an exponent; a currency sign before it and a %
     after it are dropped. Two numbers are equal if they differ by at most ``extras.tolerance``, or by at most the share
@@ -121,7 +120,7 @@ def last_number(text: str) -> Decimal | None:
     return -value if is_negative else value
 
 
-def _is_near(given: Decimal, wanted: Decimal, extras: Mapping[str, Any]) -> bool:
+def _is_near(given: Decimal, wanted: Decimal, extras: Extras) -> bool:
     allowed = max(_exact(extras.get("tolerance", 0)), _exact(extras.get("relative", 0)) * abs(wanted))
     return abs(given - wanted) <= allowed
 
@@ -131,11 +130,11 @@ def _exact(value: float) -> Decimal:
     return Decimal(repr(value))
 
 
-def _folded(extras: Mapping[str, Any]) -> Callable[[str], str]:
+def _folded(extras: Extras) -> Callable[[str], str]:
     return str.casefold if extras.get("ignore_case") else str
 
 
-def _check_flag(extras: Mapping[str, Any]) -> None:
+def _check_flag(extras: Extras) -> None:
     given = extras.get("ignore_case", False)
     if not isinstance(given, bool):
         raise RecordRefused("bad_type", "extras.ignore_case", f"expected true or false, got {given!r:.80}")

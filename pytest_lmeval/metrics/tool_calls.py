@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, ScoringError
-from pytest_lmeval.metrics.parts.declare import metric
+from pytest_lmeval.metrics.parts.declare import Extras, metric
 from pytest_lmeval.types import Completion, Score
 
 __all__ = ["expected_in", "tool_calls"]
@@ -18,14 +18,14 @@ __all__ = ["expected_in", "tool_calls"]
     takes_calls=True,
     binary=True,
 )
-def tool_calls(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> Score:
-    """Return 1.0 if the calls are exactly those of ``extras.calls``, else 0.0; text beside them does not count.
+def tool_calls(prediction: str, targets: Sequence[str], extras: Extras) -> Score:
+    """Return 1.0 if the calls are exactly the calls in ``extras.calls``, else 0.0; text around calls has no effect.
 
-    ``prediction`` is the output as in the ledger. ``extras.order`` is ``exact`` if the order matters, by default
-    ``any``. If ``extras.arguments`` is ``subset``, a call may have more arguments than expected. A call whose
+    ``prediction`` is the output in the format of the ledger. ``extras.order`` is ``exact`` if the order matters, by
+    default ``any``. If ``extras.arguments`` is ``subset``, a call may have more arguments than expected. A call whose
     arguments are not valid by the schema of its tool in ``extras.tools`` is wrong. If ``extras.text`` is ``bfcl``,
     texts are compared without case and punctuation. The details have the ``expected`` calls, the first ``difference``
-    of a wrong answer, and, as ``not_checked``, the keywords of schemas that are ignored.
+    of a wrong answer, and, as ``not_checked``, the ignored keywords of schemas.
 
     Raises ScoringError for expected calls that are malformed or not valid by their schemas.
     """
@@ -53,7 +53,7 @@ def tool_calls(prediction: str, targets: Sequence[str], extras: Mapping[str, Any
 
 
 def expected_in(metric: str, details: Mapping[str, Any]) -> Sequence[str]:
-    """Return the expected calls in this metric's details, as text; () for another metric or without any."""
+    """Return the expected calls in this metric's details, as text; () for another metric or without such calls."""
     found = details.get("expected") if metric == tool_calls.__name__ else None
     if not isinstance(found, list) or not all(isinstance(call, str) for call in found):
         return ()

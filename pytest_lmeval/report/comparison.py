@@ -29,7 +29,7 @@ _SAME = 1e-9
 class Compared:
     """One model of a run: its label, its board, its results with their prompts, and the folder of its files.
 
-    Its own page has ``suffix`` at the end of the names of tasks, as in ``@CONFIG``.
+    On the page of this model alone, task names end with ``suffix``, as in ``@CONFIG``.
     """
 
     label: str
@@ -48,10 +48,10 @@ def compared(
     pair_by: str = "content",
     alpha: float | None = None,
 ) -> dict[str, Any]:
-    """Return the comparison, to be written to ``folder``, as JSON values; ``alpha`` defaults to that of the gate.
+    """Return the comparison as JSON values for a file in ``folder``; by default, ``alpha`` is the gate's.
 
-    ``reason`` says why the models cannot be ranked; it is empty if they are. ``not_asked`` are the labels of models
-    without a selected example.
+    The value ``reason`` says why the models cannot be ranked; it is "" if they can. ``not_asked`` has the labels of
+    models without a selected example.
     """
     found: dict[str, Any] = {
         "schema": SCHEMA,
@@ -71,7 +71,6 @@ def compared(
 
 
 def _ranked(models: Sequence[Compared], pair_by: str, alpha: float | None) -> dict[str, Any]:
-    """Return the ranking, or the reason why the models cannot be ranked."""
     if sum(any(result.is_scored for result in model.results) for model in models) < 2:
         return {"reason": "fewer than two models have a score"}
     settings = (models[0].board.facts.gate or {}).get("settings", {})
@@ -84,10 +83,10 @@ def _ranked(models: Sequence[Compared], pair_by: str, alpha: float | None) -> di
 
 
 def _tasks(models: Sequence[Compared], comparison: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return each task with the score of every model and the labels of the best ones, if a best may be named.
+    """Return each task with the score of every model and, if the comparison names a best model, the best labels.
 
-    Scores are over the ``n`` examples that all ranked models share. An unranked model is scored over its own examples,
-    as is every model in a task without shared ones.
+    Scores cover the ``n`` examples that all ranked models share. The score of an unranked model covers all examples of
+    that model, as does every score in a task without shared examples.
     """
     ranking = comparison["ranking"] or {"standings": (), "examples": {}}
     shared = {each["name"]: each["tasks"] for each in ranking["standings"]}
@@ -115,7 +114,7 @@ def _own_scores(model: Compared) -> dict[str, dict[str, Any]]:
 
 
 def write_comparison(folder: Path, comparison: Mapping[str, Any], models: Sequence[Compared]) -> list[str]:
-    """Write comparison.json, comparison.md, report.html and GitHub's step summary; return the failures."""
+    """Write comparison.json, comparison.md, report.html and GitHub's step summary; return a line for each failure."""
     failures = []
     contents: dict[str, Callable[[], bytes]] = {
         "comparison.md": lambda: comparison_markdown(comparison).encode("utf-8", "backslashreplace"),

@@ -15,13 +15,13 @@ from pytest_lmeval.text import escape_markdown
 _REASONS = 20
 _ACROSS = 8
 _TASK, _LABEL, _CELL = 32, 14, 16
-"""Characters that a narrow terminal gives the column of tasks with that of counts, a label, and a model's column."""
+"""Widths on a narrow terminal: of the columns for tasks and counts together, of a label, and of a model's column."""
 _OF_RANKED = ("ci95", "win_rate", "difference", "difference_ci95", "p_adjusted")
 _BEST = "*: best of its task"
 
 
 def comparison_table(comparison: Mapping[str, Any], screen: Screen = WHOLE) -> list[str]:
-    """Return the lines for a terminal: the decision, a row per model, the best first, and the tasks by model."""
+    """Return the lines for a terminal: the decision, a row per model (best first), and the scores by task and model."""
     models = screen.table(MODELS, model_rows(comparison))
     lines = [*screen.lines(comparison["decision"]), "", *models, ""]
     for labels in _blocks(order_of(comparison), screen) if _has_tasks(comparison) else ():
@@ -33,7 +33,6 @@ def comparison_table(comparison: Mapping[str, Any], screen: Screen = WHOLE) -> l
 
 
 def _by_task(tasks: Sequence[Row], labels: Sequence[str], screen: Screen) -> tuple[Sequence[Column], Sequence[Row]]:
-    """Return the columns and the rows of the scores of some models, a row per task."""
     names = labels if screen.width is None else screen.names(labels, _LABEL)
     shown = [Column(f"{place}", name, "raw") for place, name in enumerate(names)]
     columns = (Column("task", "task"), *shown, Column("n", "n", "raw"))
@@ -67,7 +66,7 @@ def comparison_markdown(comparison: Mapping[str, Any]) -> str:
 
 
 def headline(comparison: Mapping[str, Any]) -> str:
-    """Return the verdicts of all models in a few words; models that failed are named."""
+    """Return the verdicts of all models in a few words, with the labels of models that failed."""
     verdicts = {model["label"]: verdict_of(model) for model in comparison["models"]}
     failed = [f"{label} ({verdict})" for label, verdict in verdicts.items() if verdict not in (*LET_PASS, _NOT_GATED)]
     if failed:
@@ -89,19 +88,18 @@ def verdict_of(model: Mapping[str, Any]) -> str:
 
 
 def _has_tasks(comparison: Mapping[str, Any]) -> bool:
-    # The scores of a single task are those in the models' rows.
+    # The models' rows already contain the scores of a single task.
     return len(comparison["tasks"]) > 1
 
 
 def _blocks(labels: Sequence[str], screen: Screen) -> Iterator[Sequence[str]]:
-    """Yield as many labels at a time as columns of a table fit."""
     across = _ACROSS if screen.width is None else max(1, min(_ACROSS, (screen.width - _TASK) // _CELL))
     for start in range(0, len(labels), across):
         yield labels[start : start + across]
 
 
 def _task_row(task: Row, labels: Sequence[str], mark: str = "") -> list[str]:
-    """Return the scores of a task and the number of examples, beside each score if the numbers differ."""
+    """Return the scores of a task and the number of examples: once, or after each score if the numbers differ."""
     held = [task["scores"].get(label, {"score": None}) for label in labels]
     counts = {each["n"] for each in held if each["score"] is not None}
     cells = []
@@ -113,13 +111,13 @@ def _task_row(task: Row, labels: Sequence[str], mark: str = "") -> list[str]:
 
 
 def order_of(comparison: Mapping[str, Any]) -> list[str]:
-    """Return the labels, the best first, those without a place last."""
+    """Return the labels of ranked models, best first, and then the labels of unranked models."""
     standings = [each["name"] for each in (comparison["ranking"] or {}).get("standings", ())]
     return [*standings, *(model["label"] for model in comparison["models"] if model["label"] not in standings)]
 
 
 def model_rows(comparison: Mapping[str, Any]) -> list[Row]:
-    """Return the table row of each model, the best first."""
+    """Return the table row of each model in the order of :func:`order_of`."""
     models = {model["label"]: model for model in comparison["models"]}
     standings = {each["name"]: each for each in (comparison["ranking"] or {}).get("standings", ())}
     return [_model_row(models[label], standings.get(label)) for label in order_of(comparison)]

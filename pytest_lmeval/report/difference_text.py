@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from difflib import SequenceMatcher
 
-from pytest_lmeval.compare.compare import Comparison, Flip, failing_otherwise
+from pytest_lmeval.compare.compare import Comparison, Flip, failing_otherwise, flip_record
 from pytest_lmeval.compare.difference import ChangedTask, Difference
-from pytest_lmeval.leaderboard.details import (
-    CHECKS,
-    first_details,
-    is_function,
-    shown_response,
-)
+from pytest_lmeval.leaderboard.details import CHECKS, first_details, is_function, shown_response
 from pytest_lmeval.leaderboard.explained import answers_in, explanation_of, reasons_of, shown_output, wanted_text
-from pytest_lmeval.report.markdown import COMMENT_BYTES, folded, listed, table
+from pytest_lmeval.report.markdown import COMMENT_BYTES, flip_table, listed, table
 from pytest_lmeval.report.tables import (
     DIFFERENCE,
     SCORE_CHANGES,
@@ -25,29 +18,21 @@ from pytest_lmeval.report.tables import (
     change_row,
     columns,
     cut_to,
-    head,
     may_be_line,
     score_text,
-    tail,
     text_table,
 )
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
-_WORDS = re.compile(r"\w+|\s+|[^\w\s]")
-_MOST_WORDS = 2000
-_LEAST_SHARED = 0.3
-_FLIP_HEADINGS = ("example", "prompt", "targets", "old output", "new output")
 _PROMPT_TAIL = 400
 _TEXT_HEAD = 600
-_CELL = 160
-_REASON = 300
 _WORSE, _BETTER = "passed before, and not now", "passes now, and did not before"
 _NEITHER = "passes in neither run, with another output"
 
 
 def difference_lines(difference: Difference, limit: int) -> list[str]:
-    """Return the lines for a terminal, with at most ``limit`` flipped examples of either kind."""
+    """Return the lines for a terminal, with at most ``limit`` examples that got worse, and as many that got better."""
     lines = [f"{name}  {printable(shown, keep='')}" for name, shown in _sides(difference)]
     comparison = difference.comparison
     lines += ["", *columns(*_table(difference)), *([_legend(comparison)] if comparison else []), ""]
@@ -63,7 +48,7 @@ def difference_lines(difference: Difference, limit: int) -> list[str]:
 
 
 def difference_markdown(difference: Difference, limit: int) -> str:
-    """Return Markdown that fits a comment, the verdict first."""
+    """Return the difference as Markdown that begins with the verdict and fits into a comment on GitHub."""
     comparison = difference.comparison
     lines = [f"# Comparison: {difference.verdict or 'scores only'}", ""]
     if difference.decision is not None:
@@ -72,8 +57,9 @@ def difference_markdown(difference: Difference, limit: int) -> str:
     lines += table(*_table(difference))
     if comparison is not None:
         lines += listed([_legend(comparison)])
-        lines += _flip_table(_WORSE, comparison.worse, limit) + _flip_table(_BETTER, comparison.better, limit)
-        lines += _flip_table(_NEITHER, failing_otherwise(comparison), limit)
+        flips = {_WORSE: comparison.worse, _BETTER: comparison.better, _NEITHER: failing_otherwise(comparison)}
+        for title, each in flips.items():
+            lines += flip_table(title, [*map(flip_record, each)], limit)
     lines += listed(_remarks(difference))
     lines += listed([f"{name}: {shown}" for name, shown in _sides(difference)])
     return cut_to("\n".join(lines), COMMENT_BYTES)
@@ -133,8 +119,6 @@ def _one_flip(flip: Flip) -> list[str]:
         lines += _block(f"{name} ({score_text(result.score)})", _output(result))
         if reasons := reasons_of(result):
             lines += _block(f"{name}, judged", reasons)
-    if is_function(flip.new) and (marked := word_diff(shown_output(flip.old), shown_output(flip.new))):
-        lines += _block("difference", marked)
     return [*lines, ""]
 
 
@@ -157,51 +141,3 @@ def _output(result: ExampleResult) -> str:
         return "\n".join(filter(None, [shown_output(result), explanation_of(result)])) or "(nothing)"
     output = result.outputs[shown_response(result)] if result.outputs else "(none)"
     return "\n".join(answers_in(output)) if result.exchanges else output
-
-
-def _flip_table(title: str, flips: Sequence[Flip], limit: int) -> list[str]:
-    if not flips:
-        return []
-    has_reasons = any(reasons_of(result) for flip in flips[:limit] for result in (flip.old, flip.new))
-    rows = [row for flip in flips[:limit] for row in _flip_rows(flip, has_reasons=has_reasons)]
-    headings = (*_FLIP_HEADINGS, *(("old, judged", "new, judged") if has_reasons else ()))
-    return folded(f"{title}: {len(flips)}", headings, rows, len(flips) - limit)
-
-
-def _flip_rows(flip: Flip, *, has_reasons: bool) -> list[tuple[str, ...]]:
-    """Return the row of a flip; two rows, each with its answer, if the prompts differ."""
-    old_reason, new_reason = ([head(reasons_of(side), _REASON)] if has_reasons else [] for side in (flip.old, flip.new))
-    nothing = [""] * len(old_reason)
-    name, targets = f"{flip.new.task}: {flip.new.id}", head(wanted_text(flip.new, quoted=False), _CELL)
-    old, new = head(_output(flip.old), _CELL), head(_output(flip.new), _CELL)
-    prompts = [tail(prompt, _CELL) for _, prompt in _prompts(flip)]
-    if len(prompts) == 1:
-        return [(name, prompts[0], targets, old, new, *old_reason, *new_reason)]
-    return [
-        (f"{name}, before", prompts[0], targets, old, "", *old_reason, *nothing),
-        (f"{name}, now", prompts[1], targets, "", new, *nothing, *new_reason),
-    ]
-
-
-def word_diff(before: str, after: str) -> str:
-    """Return a text with ``[-removed-]`` and ``{+added+}`` words; "" if two texts are equal or have little in common.
-
-    >>> word_diff("It is on its way.", "It is lost.")
-    'It is [-on its way-]{+lost+}.'
-    """
-    old, new = _WORDS.findall(before), _WORDS.findall(after)
-    if before == after or not old or not new or len(old) + len(new) > _MOST_WORDS:
-        return ""
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
-    return "".join(_marked(matcher, old, new)) if matcher.ratio() >= _LEAST_SHARED else ""
-
-
-def _marked(matcher: SequenceMatcher[str], old: list[str], new: list[str]) -> Iterator[str]:
-    for kind, start, end, first, last in matcher.get_opcodes():
-        if kind == "equal":
-            yield "".join(old[start:end])
-            continue
-        if start < end:
-            yield f"[-{''.join(old[start:end])}-]"
-        if first < last:
-            yield f"{{+{''.join(new[first:last])}+}}"

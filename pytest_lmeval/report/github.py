@@ -15,13 +15,13 @@ from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
 ANNOTATIONS = 10
-"""GitHub shows this many annotations of a kind per step, and drops the rest."""
+"""The most annotations of a kind that GitHub shows per step; it drops further ones."""
 _SUMMARY_BYTES = 1 << 20
 _MESSAGE = 400
 
 
 def add_step_summary(markdown: str, path: Path) -> None:
-    """Add ``markdown`` to the step's summary at ``path``, cut to the rest of 1 MiB: GitHub drops a larger one."""
+    """Add ``markdown`` to the step summary at ``path``, cut so that the file has at most 1 MiB, GitHub's limit."""
     left = _SUMMARY_BYTES - (path.stat().st_size if path.exists() else 0)
     with path.open("ab") as file:
         file.write(cut_to(markdown, left - 1).encode("utf-8", "backslashreplace") + b"\n" if left > 1 else b"")
@@ -34,9 +34,9 @@ def commands(
     environment: Mapping[str, str],
     level: str = "error",
 ) -> list[str]:
-    """Return a workflow command for the first examples of ``results``, each at its line.
+    """Return workflow commands that annotate the lines of the first examples in ``results``.
 
-    ``paths`` are the files of the tasks, relative to ``root``; ``level`` is ``error`` or ``warning``.
+    ``paths`` maps tasks to their files, relative to ``root``; ``level`` is ``error`` or ``warning``.
     """
     workspace = environment.get("GITHUB_WORKSPACE") or str(root)
     shown = [result for result in results if result.line][:ANNOTATIONS]
@@ -46,7 +46,7 @@ def commands(
 
 
 def annotation(result: ExampleResult, path: str, level: str = "error") -> str:
-    """Return the workflow command that shows a result beside its line of the file ``path``."""
+    """Return the workflow command that shows a result next to its line of the file ``path``."""
     title = f"{result.task}: {result.id} {result.status}"
     where = f"file={_property(path)},line={result.line},title={_property(title)}"
     return f"::{level} {where}::{_data(_message(result))}"
@@ -69,7 +69,6 @@ def _said(result: ExampleResult) -> str:
 
 
 def _of_function(result: ExampleResult) -> list[str]:
-    """Return why an eval function's example failed, and its application's answer, if known."""
     reason = next((str(each["reason"]) for each in details_of(result) if each.get("reason")), "")
     return [reason] * bool(reason) + ([f"said {output!r}"] if (output := shown_output(result)) else [])
 

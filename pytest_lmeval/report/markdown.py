@@ -7,10 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard, failures_of
-from pytest_lmeval.leaderboard.details import (
-    is_function,
-    shown_response,
-)
+from pytest_lmeval.leaderboard.details import is_function, shown_response
 from pytest_lmeval.report.tables import (
     AS_JSON,
     CATEGORIES,
@@ -19,6 +16,7 @@ from pytest_lmeval.report.tables import (
     NO_PROMPTS,
     NOTES,
     SCORES,
+    Row,
     change_row,
     cut_to,
     head,
@@ -44,12 +42,12 @@ from pytest_lmeval.text import escape_markdown
 from pytest_lmeval.types import ExampleResult
 
 COMMENT_BYTES = 60_000
-"""A comment on GitHub holds 65,536 characters; a workflow adds some of its own."""
+"""The most bytes of a comment: GitHub allows 65,536 characters, and a workflow may add some."""
 _FLIPS = 25
 _REASONS = 20
 _TEXT = 80
 _REASON = 300
-_REPEATED = re.compile(r"(?:pass[@^]|maj@)\d+")
+_REPEATED = re.compile(r"(pass[@^]|maj@)(\d+)")
 _VERDICTS = {
     "pass": "passed",
     "new": "new baseline",
@@ -77,9 +75,11 @@ def markdown(board: Leaderboard) -> str:
     lines += _failed(board)
     lines += _comparison(gate.get("comparison"))
     lines += table(*text_table(SCORES, [*score_rows(map(AS_JSON, board.tasks))]))
-    lines += _measures(board) if any(map(NOTES, board.tasks)) else []
+    if any(map(NOTES, board.tasks)) and (measures := [*measure_rows(board)]):
+        lines += table(*text_table(METRICS, measures))
     lines += listed(remark_lines(board), _REASONS)
-    lines += _categories(board)
+    if categories := [{"category": name, **entry} for name, entry in board.categories.items()]:
+        lines += table(*text_table(CATEGORIES, categories))
     lines += _repeats(board)
     if facts.bad_records:
         lines += ["Left out as bad records:", "", *listed(facts.bad_records, _REASONS)]
@@ -92,20 +92,18 @@ def markdown(board: Leaderboard) -> str:
 def table(
     headings: Sequence[str], rows: Sequence[Sequence[str]], texts: int, *, bold: Collection[tuple[int, int]] = ()
 ) -> list[str]:
-    """Return a Markdown table and an empty line; the first ``texts`` columns are text, the others numbers.
+    """Return a Markdown table and an empty line; the first ``texts`` columns contain text, the others numbers.
 
-    ``bold`` are rows and columns of cells in bold type.
+    ``bold`` has the row and the column of each cell in bold type.
     """
     rules = ["---"] * texts + ["---:"] * (len(headings) - texts)
     shown = [[escape_markdown(cell) for cell in row] for row in rows]
     for row, column in bold:
         shown[row][column] = f"**{shown[row][column]}**"
-    body = [_row(row) for row in shown]
-    return [_row(headings), _row(rules), *body, ""]
+    return [*(f"| {' | '.join(row)} |" for row in (headings, rules, *shown)), ""]
 
 
-def folded(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], more: int) -> list[str]:
-    """Return a folded table of texts, with the number of rows that it leaves out if ``more`` is above 0."""
+def _folded(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], more: int) -> list[str]:
     left = [f"... and {more} more", ""] if more > 0 else []
     shown = table(headings, rows, texts=len(headings)) if rows else []
     return [f"<details><summary>{title}</summary>", "", *shown, *left, "</details>", ""]
@@ -129,11 +127,6 @@ def _headline(board: Leaderboard) -> str:
     return f"**Overall {score_text(board.overall_score)}**: {scored}."
 
 
-def _measures(board: Leaderboard) -> list[str]:
-    rows = [*measure_rows(board)]
-    return table(*text_table(METRICS, rows)) if rows else []
-
-
 def _failed(board: Leaderboard) -> list[str]:
     failed = failures_of(board)
     if not failed:
@@ -153,7 +146,7 @@ def _failed(board: Leaderboard) -> list[str]:
         for result in failed[:_FLIPS]
     ]
     headings = ("example", "status", "wanted", "said", *(("judged",) if has_reasons else ()))
-    return folded(f"Failed: {len(failed)}", headings, rows, len(failed) - _FLIPS)
+    return _folded(f"Failed: {len(failed)}", headings, rows, len(failed) - _FLIPS)
 
 
 def _answer(result: ExampleResult) -> str:
@@ -173,20 +166,21 @@ def _comparison(comparison: Mapping[str, Any] | None) -> list[str]:
     changes = [*comparison["tasks"], comparison["pooled"]]
     lines = table(*text_table(CHANGES, [*map(change_row, changes)]))
     lines += listed([may_be_line(comparison)], 1)
-    lines += _flips("Passed before, and not now", comparison["worse"])
-    lines += _flips("Passes now, and did not before", comparison["better"])
+    lines += flip_table("Passed before, and not now", comparison["worse"])
+    lines += flip_table("Passes now, and did not before", comparison["better"])
     return lines + listed([f"not compared: {name}: {why}" for name, why in comparison["left_out"].items()], _REASONS)
 
 
-def _flips(title: str, flips: Sequence[Mapping[str, Any]]) -> list[str]:
+def flip_table(title: str, flips: Sequence[Row], most: int = _FLIPS) -> list[str]:
+    """Return a folded table of examples that changed, as JSON values: the answers of both runs, ``most`` examples."""
     if not flips:
         return []
     has_prompts = any("old_prompt" in flip for flip in flips)
-    lacking = any(map(lacks_prompt, flips[:_FLIPS]))
+    lacking = any(map(lacks_prompt, flips[:most]))
     has_reasons = any("reason" in flip[side] for flip in flips for side in ("old", "new"))
     rows = [
         (*_flip(flip), *(_reasons(flip) if has_reasons else ()), *(_prompts(flip) if has_prompts else ()))
-        for flip in flips[:_FLIPS]
+        for flip in flips[:most]
     ]
     headings = (
         "example",
@@ -196,67 +190,44 @@ def _flips(title: str, flips: Sequence[Mapping[str, Any]]) -> list[str]:
         *(("judged before", "judged now") if has_reasons else ()),
         *(("prompt before", "prompt now") if has_prompts else ()),
     )
-    lines = folded(f"{title}: {len(flips)}", headings, rows, len(flips) - _FLIPS)
+    lines = _folded(f"{title}: {len(flips)}", headings, rows, len(flips) - most)
     return lines + listed([NO_PROMPTS] if lacking else [], 1)
 
 
-def _reasons(flip: Mapping[str, Any]) -> tuple[str, str]:
-    before, now = (head(str(flip[side].get("reason", "")), _REASON) for side in ("old", "new"))
-    return before, now
+def _reasons(flip: Row) -> list[str]:
+    return [head(str(flip[side].get("reason", "")), _REASON) for side in ("old", "new")]
 
 
-def _prompts(flip: Mapping[str, Any]) -> tuple[str, str]:
-    prompt = tail(flip["prompt"], _TEXT)
-    if "old_prompt" not in flip:
-        return "the same", prompt
-    return tail(flip["old_prompt"], _TEXT), prompt
+def _prompts(flip: Row) -> tuple[str, str]:
+    before = tail(flip["old_prompt"], _TEXT) if "old_prompt" in flip else "the same"
+    return before, tail(flip["prompt"], _TEXT)
 
 
-def _flip(flip: Mapping[str, Any]) -> tuple[str, ...]:
-    name = f"{flip['task']}: {flip['id']}"
-    return (
-        name,
-        head(" | ".join(flip["targets"]), _TEXT),
-        *(_said(flip[side], is_function="function" in flip) for side in ("old", "new")),
-    )
+def _flip(flip: Row) -> list[str]:
+    said = [_said(flip[side], is_function="function" in flip) for side in ("old", "new")]
+    return [f"{flip['task']}: {flip['id']}", head(" | ".join(flip["targets"]), _TEXT), *said]
 
 
-def _said(answer: Mapping[str, Any], *, is_function: bool) -> str:
+def _said(answer: Row, *, is_function: bool) -> str:
     if is_function and answer["output"]:
         return f"{head(answer['output'], _TEXT)} ({head(answer['prediction'], _TEXT)})"
     return head(answer["prediction"], _TEXT)
 
 
-def _categories(board: Leaderboard) -> list[str]:
-    rows = [{"category": name, **entry} for name, entry in board.categories.items()]
-    return table(*text_table(CATEGORIES, rows)) if rows else []
-
-
 def _repeats(board: Leaderboard) -> list[str]:
     repeated = [row for row in board.tasks if row.repeats]
-    names = sorted({name for row in repeated for name in row.metrics if _REPEATED.fullmatch(name)}, key=_k)
+    kinds = {name: match for row in repeated for name in row.metrics if (match := _REPEATED.fullmatch(name))}
+    names = sorted(kinds, key=lambda name: (kinds[name][1], int(kinds[name][2])))
     rows = [
-        (
-            row.task,
-            str(row.repeats["count"]),
-            str(row.repeats.get("differ", "")),
-            *[score_text(row.metrics.get(name)) for name in names],
-        )
+        [row.task, str(row.repeats["count"]), str(row.repeats.get("differ", ""))]
+        + [score_text(row.metrics.get(name)) for name in names]
         for row in repeated
     ]
     return table(("task", "asked", "differ", *names), rows, texts=1) if rows else []
 
 
-def _k(name: str) -> tuple[str, int]:
-    return name.rstrip("0123456789"), int(name[len(name.rstrip("0123456789")) :])
-
-
 def listed(entries: Sequence[str], most: int | None = None) -> list[str]:
-    """Return a list in Markdown and an empty line; of more than ``most`` entries it says how many are left out."""
+    """Return a list in Markdown and an empty line: the first ``most`` entries, and the number of further entries."""
     shown = [f"- {escape_markdown(entry)}" for entry in entries[:most]]
     more = [f"- ... and {len(entries) - len(shown)} more"] if len(entries) > len(shown) else []
     return [*shown, *more, ""] if shown else []
-
-
-def _row(entries: Sequence[str]) -> str:
-    return f"| {' | '.join(entries)} |"

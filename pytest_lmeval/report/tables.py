@@ -1,7 +1,7 @@
-"""The tables of all reports: each column once, with the name of its value in a row, its title, format and place.
+"""The tables of all reports: this module declares each column once, with its title, its format and its places.
 
-The terminal and Markdown take the text of a cell from ``FORMATS``; the page gets columns and rows as JSON, and formats
-values by the same names (``html/page/tables.js``). A new column is an entry here, if its rows have the value.
+``FORMATS`` turns values into the texts of cells for the terminal and Markdown. The page gets columns and rows as JSON,
+and formats values by the same names (``html/page/tables.js``). One entry here adds a column for a value of the rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CUT = "\n\n(cut here; the rest is in the report's files)\n"
 
 
 class Place(Flag):
-    """The places that show a column: the text of the terminal and Markdown, or the page."""
+    """The places that may show a column: text, for the terminal and Markdown, and the page."""
 
     TEXT = auto()
     PAGE = auto()
@@ -42,9 +42,9 @@ TEXT, PAGE = Place.TEXT, Place.PAGE
 class Column(NamedTuple):
     """A column of a table: the name of its value in each row, its title, and the name of its format.
 
-    The places ``if_any`` drop it if no row has a value. ``on_page`` is its title on the page if that differs, and
-    ``hint`` explains it there. A terminal that is too narrow drops the column with the lowest ``drop`` first, and
-    never one with 0.
+    The places ``if_any`` drop the column if no row has a value. ``on_page`` is a different title for the page, and
+    ``hint`` explains the column there. If a terminal is too narrow, it drops the columns with the lowest ``drop``
+    first, but keeps columns whose ``drop`` is 0.
     """
 
     name: str
@@ -81,7 +81,7 @@ def signed(change: float | None) -> str:
 
 
 def _cost(spent: tuple[float, bool] | None) -> str:
-    """Return a cost; ``>=`` before one that only some answers report."""
+    """Return a cost, with ``>=`` before it if only some answers report theirs."""
     return "-" if spent is None else f"{'>= ' if spent[1] else ''}{spent[0]:.4g}"
 
 
@@ -105,7 +105,10 @@ FORMATS: Mapping[str, Callable[[Any], str]] = {
     "duration": partial(_digits, digits=4),
     "cost": _cost,
 }
-"""Texts of values by the name of a format; "text" is on the left, all else on the right. Only the page has plots."""
+"""Functions by the name of a format: each returns the text of a value.
+
+Cells with the format "text" are aligned on the left, all others on the right. Only the page has plots.
+"""
 
 _SURE = "Confidence interval of the {}. It excludes 0 exactly if {}."
 _CHANGE_HINT = _SURE.format("change", "the test finds a regression or an improvement")
@@ -188,9 +191,9 @@ HISTORY = (
 
 
 def text_table(columns: Sequence[Column], rows: Sequence[Row]) -> TextTable:
-    """Return the headings of a table, the cells of each row, and how many columns at its beginning are text.
+    """Return the headings of a table, the cells of each row, and the number of text columns, which come first.
 
-    A cell is empty if the row has no value of its name.
+    A cell is empty if the row has no value for its column.
     """
     names, titles, formats, *_ = zip(*columns_in(TEXT, columns, rows), strict=True)
     show = [*zip(names, map(FORMATS.__getitem__, formats), strict=True)]
@@ -199,7 +202,7 @@ def text_table(columns: Sequence[Column], rows: Sequence[Row]) -> TextTable:
 
 
 def page_columns(columns: Sequence[Column], rows: Sequence[Row]) -> list[dict[str, str]]:
-    """Return the columns that the page has of a table, as JSON values."""
+    """Return the columns of a table on the page, as JSON values."""
     return [
         {"name": each.name, "title": each.on_page or each.title.capitalize(), "format": each.format, "hint": each.hint}
         for each in columns_in(PAGE, columns, rows)
@@ -207,7 +210,7 @@ def page_columns(columns: Sequence[Column], rows: Sequence[Row]) -> list[dict[st
 
 
 def columns_in(place: Place, columns: Sequence[Column], rows: Sequence[Row]) -> list[Column]:
-    """Return the columns that a place has of a table."""
+    """Return the columns of a table that a place shows."""
     return [
         each
         for each in columns
@@ -232,7 +235,7 @@ def score_rows(tasks: Iterable[Row], indent: str = "") -> Iterator[Row]:
 
 
 def _score_facts(score: Mapping[str, Any]) -> str:
-    """Return the facts of a named score: whether it decides, on how many examples it is, threshold and floor."""
+    """Return the facts of a named score: "decides" if it does, its number of examples, its threshold and its floor."""
     own = () if score.get("decides") else ("threshold", "min_score")
     named = [f"{_WORDS[name]} {score[name]:.4g}" for name in own if score.get(name) is not None]
     missing = [f"{score['missing']} missing"] if score["missing"] else []
@@ -241,7 +244,7 @@ def _score_facts(score: Mapping[str, Any]) -> str:
 
 
 def measure_rows(board: Leaderboard) -> Iterator[Row]:
-    """Yield the metrics of groups of a harness, and those of tasks that are no shares or better when lower."""
+    """Yield the metrics of a harness's groups, and tasks' metrics that are not shares or that are better if lower."""
     from pytest_lmeval.leaderboard.groups import MEASURES, shown
 
     for name, group in board.groups().items():
@@ -260,7 +263,7 @@ def _measure_row(name: str, metric: str, value: float | None, note: Mapping[str,
 
 
 def overall_row(tasks: Sequence[Row], score: float | None, interval: Sequence[float] | None) -> Row:
-    """Return the last row of the board's table."""
+    """Return the last row of the board's table: the overall score."""
     judged = [row for row in tasks if not row.get("measured")]
     sums = sum(row["correct"] for row in judged), sum(row["total"] - row.get("quarantined", 0) for row in judged)
     correct = "-" if tasks and not judged else "{}/{}".format(*sums)
@@ -268,7 +271,7 @@ def overall_row(tasks: Sequence[Row], score: float | None, interval: Sequence[fl
 
 
 def may_be_line(comparison: Mapping[str, Any]) -> str:
-    """Return the meaning of the column "interval" of a comparison."""
+    """Return a line that explains the column "interval" of a comparison."""
     criteria = {"alpha": 0.05, **comparison.get("criteria", {})}
     models = criteria.get("models", 1)
     shared = f" of the run, shared by {models} models" if models > 1 else ""
@@ -296,7 +299,7 @@ def tail(text: str, most: int) -> str:
 
 
 def change_row(change: Row) -> Row:
-    """Return the table row of one task against the baseline."""
+    """Return the table row of a task's change against the baseline."""
     if change["verdict"] == "uncompared":
         return {name: change[name] for name in _UNCOMPARED if name in change}
     return {"interval": None, **change}
@@ -310,7 +313,7 @@ def history_row(point: HistoryPoint) -> Row:
 
 
 def cut_to(text: str, size: int) -> str:
-    """Return the lines of ``text`` that fit into ``size`` bytes of UTF-8, with a note if others are cut."""
+    """Return the lines of ``text`` that fit into ``size`` bytes of UTF-8, with a note if this drops further lines."""
     data = text.encode("utf-8", "backslashreplace")
     if len(data) <= size:
         return text
@@ -321,15 +324,11 @@ def cut_to(text: str, size: int) -> str:
 
 
 def columns(headings: Sequence[str], rows: Sequence[Sequence[str]], texts: int) -> list[str]:
-    """Return the lines of a table; the first ``texts`` columns are text, the others numbers on the right."""
+    """Return the lines of a table; the first ``texts`` columns contain text, the others numbers on the right."""
     shown = [headings, *[[printable(cell, keep="", folds=False) for cell in row] for row in rows]]
-    widths = [max(len(row[column]) for row in shown) for column in range(len(headings))]
-    return [_line(row, widths, texts) for row in shown]
-
-
-def _line(cells: Sequence[str], widths: Sequence[int], texts: int) -> str:
-    padded = [
-        cell.ljust(width) if column < texts else cell.rjust(width)
-        for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    pads = [str.ljust] * texts + [str.rjust] * (len(headings) - texts)
+    return [
+        "  ".join(pad(cell, width) for pad, cell, width in zip(pads, row, widths, strict=True)).rstrip()
+        for row in shown
     ]
-    return "  ".join(padded).rstrip()

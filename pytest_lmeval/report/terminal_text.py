@@ -1,4 +1,4 @@
-"""Write the board and what changed against the baseline for a terminal, no wider than it is."""
+"""Format the board, and its changes against the baseline, to fit the width of a terminal."""
 
 from __future__ import annotations
 
@@ -56,15 +56,15 @@ class _Shown(NamedTuple):
 
     @property
     def order(self) -> tuple[bool, int]:
-        """The place among the columns to drop: those without a value first, and those with ``drop`` 0 never."""
+        """The place in the order of dropping: columns without a value come first."""
         return any(self.texts[1:]), self.drop
 
 
 @dataclass(slots=True)
 class Screen:
-    """A terminal of ``width`` characters; None is one without an end.
+    """A terminal of ``width`` characters; None means that lines may have any length.
 
-    ``cut`` says whether anything has been dropped or shortened. ``quiet`` is for fewer lines.
+    ``cut`` is True once the screen has dropped or shortened anything. A ``quiet`` screen shows fewer lines.
     """
 
     width: int | None = None
@@ -72,7 +72,7 @@ class Screen:
     cut: bool = False
 
     def table(self, declared: Sequence[Column], rows: Sequence[Row]) -> list[str]:
-        """Return the lines of a table: it drops columns by their ``drop``, and shortens texts in the middle."""
+        """Return the lines of a table; to fit, drop columns in the order of ``drop``, and cut texts in the middle."""
         titles, cells, texts = text_table(declared, rows)
         lines = columns(titles, cells, texts)
         if self.width is None or max(map(len, lines)) <= self.width:
@@ -86,11 +86,11 @@ class Screen:
 
     @property
     def most(self) -> int | None:
-        """The number of lines of a reason; None for no limit."""
+        """The most lines of a reason; None for no limit."""
         return None if self.width is None else 1 if self.quiet else 2
 
     def _fitted(self, shown: list[_Shown], width: int) -> list[list[str]]:
-        """Take columns off ``shown`` until the others fit, and return their texts."""
+        """Remove columns from ``shown`` until the remaining ones fit, and return their texts."""
         while _width([min(each.size, _NAME) if each.is_text else each.size for each in shown]) > width:
             droppable = [each for each in shown if each.drop or not any(each.texts[1:])]
             if not droppable:
@@ -105,7 +105,7 @@ class Screen:
         return [self.names(each.texts, size) for each, size in zip(shown, sizes, strict=True)]
 
     def names(self, texts: Sequence[str], most: int) -> list[str]:
-        """Return names of at most ``most`` characters, cut so that different names stay different if possible."""
+        """Return names of at most ``most`` characters; if possible, different names stay different."""
         if max(map(len, texts)) <= most:
             return [*texts]
         half, all_of_them = most // 2 - 1, len({*texts})
@@ -117,19 +117,19 @@ class Screen:
         )
 
     def name(self, text: str, most: int | None) -> str:
-        """Return a name of at most ``most`` characters, without its middle if it is longer."""
+        """Return a name of at most ``most`` characters; a longer one loses its middle."""
         if most is None or len(text) <= most:
             return text
         self.cut = True
         return _without_middle(text, most, most // 2 - 1)
 
     def lines(self, text: str, most: int | None = None) -> list[str]:
-        """Return a sentence in lines that fit, those after the first indented; at most ``most`` of them."""
+        """Return a sentence as at most ``most`` lines that fit; lines after the first are indented."""
         if self.width is None or (len(text) <= self.width and text.isprintable()):
             return [text]
         text = printable(text, keep="")
         lead = " " * (len(text) - len(text.lstrip(" ")))
-        # A path or a command that is longer than a line stays whole: it is there to be copied.
+        # A path or a command that is longer than a line stays whole, so that users can copy it.
         found = wrap(
             text.lstrip(" "),
             self.width,
@@ -146,7 +146,7 @@ class Screen:
 
 
 def _without_middle(text: str, most: int, head: int) -> str:
-    """Return a text of at most ``most`` characters, ``head`` of them from its beginning."""
+    """Return a text of at most ``most`` characters, with the first ``head`` characters of a longer one."""
     return text if len(text) <= most else f"{text[:head]}...{text[len(text) - (most - 3 - head) :]}"
 
 
@@ -158,25 +158,25 @@ WHOLE = Screen()
 
 
 def has_interval(lines: Sequence[str]) -> bool:
-    """Return True if a table has a column of the interval of a change or a difference."""
+    """Return True if a table has a column with the interval of a change or a difference."""
     return f"  {OF_CHANGE.title}" in lines[0]
 
 
 def terminal_table(board: Leaderboard, screen: Screen = WHOLE) -> list[str]:
-    """Return the lines of a table with one row a task and the overall score last."""
+    """Return the lines of a table with a row for each task and a last row for the overall score."""
     tasks = [*map(AS_JSON, board.tasks)]
     overall = overall_row(tasks, board.overall_score, board.overall_ci95)
     return screen.table(SCORES, [*score_rows(tasks, indent="  "), overall])
 
 
 def measure_lines(board: Leaderboard, screen: Screen) -> list[str]:
-    """Return the lines of a table of what groups and tasks measure besides scores; empty without any."""
+    """Return the lines of a table with the metrics of groups and tasks besides scores; empty without such metrics."""
     rows = [*measure_rows(board)] if any(map(NOTES, board.tasks)) else []
     return screen.table(METRICS, rows) if rows else []
 
 
 def comparison_lines(comparison: Mapping[str, Any] | None, screen: Screen = WHOLE) -> list[str]:
-    """Return a table of what changed against the baseline and the first examples that got worse; empty without one."""
+    """Return a table of the changes against the baseline, and the first examples that got worse; empty without one."""
     if comparison is None:
         return []
     changes = [*comparison["tasks"], comparison["pooled"]]

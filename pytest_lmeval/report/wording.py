@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.leaderboard.rows import TaskRow, as_in_data
@@ -19,12 +18,11 @@ from pytest_lmeval.types import COST_UNKNOWN
 if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.board import Leaderboard
 
-_REPEATS = attrgetter("numbers.repeats")
 _USUAL = "baseline.json"
 QUARANTINED = 10
-"""A report names so many examples in quarantine, and counts the others."""
+"""The most examples in quarantine that a report names; it counts the others."""
 _NO_FINGERPRINT = "it was made in Python and has no attribute fingerprint, a text that identifies the model"
-# The options that decide an item's name, prompt and score, or that let pytest find it and the model.
+# The options that determine an item's name, prompt and score, or that let pytest find the item and the model.
 _WITH_VALUE = {
     *("-c", "-o", "-p", "--confcutdir", "--config-file", "--import-mode", "--override-ini", "--rootdir"),
     *("--lm-adapter", "--lm-adapter-arg", "--lm-config", "--lm-judge", "--lm-judge-arg", "--lm-num-fewshot"),
@@ -34,12 +32,12 @@ _FLAGS = {"--allow-bad-tasks", "--lm-allow-bad-tasks"}
 
 
 def is_off(gate: Mapping[str, Any]) -> bool:
-    """Return True if nothing could fail the run; no report calls such a run passed."""
+    """Return True if no result could fail the run; no report says that such a run passed."""
     return gate.get("verdict") == "pass" and (gate.get("mode") == "none" or gate.get("decided_by") == [])
 
 
 def off_line(gate: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
-    """Return the line about a run that is not gated; it names the ini file unless the command line set the gate."""
+    """Return a line that says that the run is not gated; it names the ini file, unless the command line set this."""
     ini = manifest.get("ini_file")
     by_command = any(argument.startswith("--lm-gate") for argument in _argv(manifest))
     by = "" if by_command or not ini else f" (set by {ini} or the environment)"
@@ -47,7 +45,7 @@ def off_line(gate: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
 
 
 def ini_line(gate: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
-    """Return the settings of the gate that come from the ini file, or "": an edit of that file can soften the gate."""
+    """Return a line with the gate's settings from the ini file, or "": an edit of that file can soften the gate."""
     named = manifest.get("gate_from_ini")
     if not isinstance(named, Mapping) or not named:
         return ""
@@ -57,7 +55,7 @@ def ini_line(gate: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
 
 
 def baseline_line(gate: Mapping[str, Any]) -> str:
-    """Return file, adapter and date of the baseline, or ""."""
+    """Return a line with the file, the adapter and the date of the baseline, or ""."""
     baseline = gate.get("baseline")
     if not isinstance(baseline, Mapping):
         return ""
@@ -67,7 +65,7 @@ def baseline_line(gate: Mapping[str, Any]) -> str:
 
 
 def verdict_lines(gate: Mapping[str, Any]) -> list[str]:
-    """Return the verdict, its reasons, the baseline and the doubts, a line each, for a command's output."""
+    """Return the verdict, its reasons, the baseline and the doubts, one per line, for a command's output."""
     lines = [
         f"gate {gate['mode']}: {'not gated' if is_off(gate) else gate['verdict']}",
         *(f"  {reason}" for reason in gate["reasons"]),
@@ -77,7 +75,7 @@ def verdict_lines(gate: Mapping[str, Any]) -> list[str]:
 
 
 def totals_line(board: Leaderboard) -> str:
-    """Return wall time, tokens, cost and retries of a run, and the means per example, as far as known, or ""."""
+    """Return the known totals of a run (wall time, tokens, cost, retries) and means per example, or ""."""
     usage, wall_s = board.usage, board.facts.manifest.get("wall_s")
     parts = [f"took {duration(wall_s)}"] if isinstance(wall_s, int | float) else []
     tokens = []
@@ -91,7 +89,6 @@ def totals_line(board: Leaderboard) -> str:
 
 
 def _per_example(board: Leaderboard) -> str:
-    """Return the time of harness and model and the cost per example; "" if no request was timed."""
     spent, harness_ms = board.spent, board.facts.manifest.get("harness_ms")
     if "model_ms" not in spent:
         return ""
@@ -106,7 +103,7 @@ def _ms(ms: float) -> str:
 
 
 def resume_line(board: Leaderboard) -> str:
-    """Return how to complete a run of pytest that lacks scores, or ""."""
+    """Return a line that says how to complete a run of pytest that lacks scores, or ""."""
     counts = board.counts
     unanswered = counts["missing"] + counts["errors"] + counts["timeouts"]
     if board.complete or not unanswered or "argv" not in board.facts.manifest:
@@ -115,10 +112,10 @@ def resume_line(board: Leaderboard) -> str:
 
 
 def next_step(board: Leaderboard, reports: str, baseline: str, *, is_first: bool) -> str:
-    """Return the next command for the user, or "": most runs need none.
+    """Return a line that suggests the user's next command, or ""; most runs need no suggestion.
 
-    ``reports`` is the folder of the board. ``baseline`` is the run's baseline, or the file of the usual name if that
-    exists. ``is_first`` is True if the folder had no earlier run.
+    ``reports`` is the folder of the board. ``baseline`` is the run's baseline, or else an existing file with the usual
+    name. ``is_first`` is True if the folder contained no earlier run.
     """
     gate = board.facts.gate or {}
     mode, verdict = gate.get("mode"), gate.get("verdict")
@@ -143,18 +140,18 @@ def _after_comparing(verdict: str, reports: str, baseline: str) -> str:
 
 
 def with_item(parts: tuple[str, str], item: str) -> str:
-    """Return the command that runs the item called ``item`` again, of its file's :func:`rerun_parts`."""
+    """Return the command that reruns the item ``item``; ``parts`` are the :func:`rerun_parts` of its file."""
     target, options = parts
-    # Parameters are in brackets, which some shells take for a pattern.
+    # Parameters are in brackets, which some shells read as a pattern.
     return f"pytest {shlex.quote(target + node_name(item))} {options}"
 
 
 def rerun_parts(manifest: Mapping[str, Any], path: str) -> tuple[str, str]:
-    """Return the text before an item's name in its rerun command, unquoted, and the options after it, quoted.
+    """Return the unquoted text before the name of an item of the file ``path`` in a rerun command, and quoted options.
 
-    The item is of the file at ``path``. ``manifest`` has the arguments of the run, with secrets hidden, its ``rootdir``
-    and its ``report_dir``. Arguments with a hidden value are dropped. The rerun gets a report dir of its own, so that
-    board and ledger of the run stay.
+    ``manifest`` has the arguments of the run, with secrets hidden, its ``rootdir`` and its ``report_dir``. The command
+    omits arguments with a hidden value. The rerun writes to another folder, so that it does not overwrite the run's
+    board and ledger.
     """
     given = [argument for argument in _repeated(_argv(manifest)) if HIDDEN not in argument]
     given.append(f"--lm-report-dir={os.path.join(_text(manifest, 'report_dir', 'reports'), 'rerun')}")
@@ -169,7 +166,7 @@ def command(manifest: Mapping[str, Any]) -> str:
 def _repeated(argv: Sequence[str]) -> Iterator[str]:
     rest = iter(argv)
     for argument in rest:
-        # A long option and its value may be joined by an equals sign, a short one needs none.
+        # An equals sign may join a long option and its value; a short option needs no sign.
         long = argument.startswith("--")
         name = argument.partition("=")[0] if long else argument[:2]
         if argument in _FLAGS:
@@ -213,9 +210,9 @@ def amount(cost: float) -> str:
 
 
 def cache_lines(cache: Mapping[str, Any], run_at: str) -> list[str]:
-    """Return how many answers the cache gave the run that began at ``run_at``, the cost it saved, and its faults."""
+    """Return lines on the cache of a run that began at ``run_at``: answers found, cost saved, and faults."""
     lines = [_used(cache, run_at)]
-    # Boards of version 0.1.1 have these.
+    # Boards that version 0.1.1 wrote contain this list.
     lines += [f"cached by name and options only: {name}" for name in cache.get("by_name_and_options_only", ())]
     lines += [f"not cached: {name}: {_NO_FINGERPRINT}" for name in cache.get("not_cached", ())]
     if "outdated" in cache:
@@ -233,7 +230,6 @@ def _used(cache: Mapping[str, Any], run_at: str) -> str:
 
 
 def _age(asked: Any, run_at: str) -> str:
-    """Return the age of an answer at the time of the run, and its day."""
     with suppress(TypeError, ValueError):
         days = max(0, (datetime.fromisoformat(run_at) - datetime.fromisoformat(str(asked))).days)
         return f"{days} day(s) old ({str(asked)[:10]})"
@@ -241,7 +237,7 @@ def _age(asked: Any, run_at: str) -> str:
 
 
 def selection_text(board: Leaderboard) -> str:
-    """Return how many of the tasks' examples were selected, if not all of them."""
+    """Return how many of the tasks' examples ran; "" if all of them did."""
     counts = board.facts.selection.get("tasks", {}).values()
     if not counts:
         return ""
@@ -252,18 +248,19 @@ def selection_text(board: Leaderboard) -> str:
 
 
 def remark_lines(board: Leaderboard) -> list[str]:
-    """Return the remarks of a board that every report has: left out, quarantined and cached examples."""
-    lines = [*note_lines(board), *quarantine_lines(board), *thought_lines(board)]
-    if any(map(_REPEATS, board.tasks)):
-        lines += repeat_lines(board)
+    """Return the remarks of every report: on excluded rows, quarantined examples, thoughts, repeats and the cache."""
+    lines = [f"{row.task}: {line}" for row in board.tasks for line in _notes_of(row)]
+    lines += [*_quarantine_lines(board), *_thought_lines(board)]
+    for row in board.tasks:
+        if count := row.repeats.get("differ"):
+            lines.append(f"{row.task}: the repeats of {count} example{'' if count == 1 else 's'} have different scores")
     if cache := board.facts.manifest.get("cache"):
         lines += cache_lines(cache, board.facts.timestamp)
-    # The remarks hold the lines of the cache, too, except in boards of earlier versions.
+    # The board's remarks contain the lines on the cache, too, except in boards of earlier versions.
     return [*dict.fromkeys([*map(str, board.remarks), *lines])]
 
 
-def quarantine_lines(board: Leaderboard) -> list[str]:
-    """Return a line for each of the first ten examples in quarantine, and the number of the others."""
+def _quarantine_lines(board: Leaderboard) -> list[str]:
     results = [result for row in board.tasks for result in row.per_example if result.status == "quarantined"]
     if not results:
         return []
@@ -275,39 +272,21 @@ def quarantine_lines(board: Leaderboard) -> list[str]:
     return lines + [f"... and {more} more quarantined" for more in [len(results) - QUARANTINED] if more > 0]
 
 
-def note_lines(board: Leaderboard) -> list[str]:
-    """Return what aggregations left out, by task.
-
-    That is rows excluded by actions, labels without a weight, rows with neither label of a binary classification, and
-    metrics without a row.
-    """
-    return [f"{row.task}: {line}" for row in board.tasks for line in _notes_of(row)]
-
-
-def repeat_lines(board: Leaderboard) -> list[str]:
-    """Return, for each task with repeats, how many examples have repeats with different scores."""
-    found = [(row.task, row.repeats["differ"]) for row in board.tasks if row.repeats.get("differ")]
-    return [
-        f"{task}: the repeats of {count} example{'' if count == 1 else 's'} have different scores"
-        for task, count in found
-    ]
-
-
 _LEFT_OUT = ("actions", "without_weight", "neither_answer", "left_out")
 
 
 def _notes_of(row: TaskRow) -> Iterator[str]:
-    # Notes of a board that was read from a file are what that file holds.
-    notes: dict[str, Mapping[str, Any]] = {
-        name: each if isinstance(each := row.notes.get(name), Mapping) else {} for name in _LEFT_OUT
-    }
-    if notes["actions"]:
-        yield f"excluded by action {_counted(notes['actions'])}"
-    for metric, labels in notes["without_weight"].items():
+    # The notes may come from a file, which may contain any values.
+    actions, unweighted, unanswered, missing = (
+        each if isinstance(each := row.notes.get(name), Mapping) else {} for name in _LEFT_OUT
+    )
+    if actions:
+        yield f"excluded by action {_counted(actions)}"
+    for metric, labels in unweighted.items():
         yield f"left out of {metric}, labels without a weight: {_counted(labels)}"
-    for scorer, count in notes["neither_answer"].items():
+    for scorer, count in unanswered.items():
         yield f"left out of the classes of {scorer}: {count} row(s) with neither answer"
-    for metric, reason in notes["left_out"].items():
+    for metric, reason in missing.items():
         yield f"no {metric}: {reason}"
 
 
@@ -315,8 +294,7 @@ def _counted(counts: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}: {count} row(s)" for name, count in counts.items())
 
 
-def thought_lines(board: Leaderboard) -> list[str]:
-    """Return the number of cut off answers of each task, and of tokens spent on thoughts."""
+def _thought_lines(board: Leaderboard) -> list[str]:
     lines = [
         f"cut off: {row.task}: {row.cut_off} of {row.total} answers ended at the limit of tokens, or in the thoughts"
         for row in board.tasks

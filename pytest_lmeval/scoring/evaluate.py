@@ -47,9 +47,9 @@ _MIXED = "some of its responses have a score and others have none; set score_fie
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The score that an example must reach: an override by task or metric, its own threshold, or the metric's default.
+    """The score that an example must reach: an override for its task or metric, or its threshold, or the metric's.
 
-    ``overrides`` take precedence over ``defaults``, which are also overrides.
+    ``overrides`` take precedence over ``defaults``, which are overrides, too.
     """
 
     registry: Registry
@@ -71,9 +71,10 @@ class Thresholds:
 class ScoringRules:
     """Scoring rules shared by all examples of a run.
 
-    An example under its threshold fails if ``gated``, and counts as ``below`` otherwise. An example that must pass
-    fails either way, unless ``must_pass_binds`` is False. Examples in ``quarantine`` never fail. ``repeats`` is the
-    number of repeats for examples without their own: their responses form that many groups, whose mean is the score.
+    The status of an example under its threshold is ``failed`` if ``gated`` is true, otherwise ``below``. An example
+    that must pass fails in both cases, unless ``must_pass_binds`` is False. Examples in ``quarantine`` never fail.
+    ``repeats`` is the number of repeats of examples that set none: their responses form so many groups, and their score
+    is the mean over the groups.
     """
 
     thresholds: Thresholds
@@ -122,7 +123,7 @@ def evaluate(
 
 
 def passed_repeats(scores: Sequence[Score], threshold: float) -> int:
-    """Return how many repeats reach the threshold, and the thresholds of further scores."""
+    """Return the number of repeats that reach the threshold, and the thresholds of further scores."""
     return sum(is_at_least(each.value, threshold) and not missed(each.metrics, each.thresholds) for each in scores)
 
 
@@ -140,10 +141,8 @@ def failed_result(
 
 def runs_code(task: Task, example: Example, registry: Registry) -> bool:
     """Return True if scoring the example runs code written by the model."""
-    for name in (task.metric_name(example), *task.further_metrics(example)):
-        if (metric := registry.metrics.get(name)) is not None and metric.needs_sandbox:
-            return True
-    return False
+    named = map(registry.metrics.get, (task.metric_name(example), *task.further_metrics(example)))
+    return any(metric is not None and metric.needs_sandbox for metric in named)
 
 
 def hashes(task: Task, example: Example, prompt: Prompt) -> tuple[str, str]:
@@ -166,7 +165,7 @@ def _status_of(error: LmevalError) -> Status:
 def _outcome(
     example: Example, scores: Sequence[Score], threshold: float, rules: ScoringRules
 ) -> tuple[Status, float | None, str]:
-    """Return an example's status, its overall score, and the reason if the score is missing."""
+    """Return an example's status, its score or None, and the reason why it has no score."""
     measured = 0
     for each in scores:
         if each.excluded:
@@ -190,7 +189,7 @@ def _outcome(
 def question_of(
     task: Task, example: Example, prompt: Prompt, requests: Sequence[Request] | None = None, item: str = ""
 ) -> ExampleQuestion:
-    """Identify an example; ``requests`` are the requests for one response, if known.
+    """Return what identifies an example; ``requests`` are the requests for one response if the caller has them.
 
     ``item`` is the name of the test item, "" if it follows from the example's id.
     """
@@ -227,9 +226,7 @@ def _answer(
         # Eval functions send requests themselves.
         return ExampleAnswer(adapter=rules.adapter, usage=_usage((), scores), adapter_key=rules.adapter_key)
     completions = [response for response in responses if isinstance(response, Completion)]
-    exchanges = list(asked_before)
-    for completion in completions:
-        exchanges += completion.exchanges
+    exchanges = [*asked_before, *(exchange for completion in completions for exchange in completion.exchanges)]
     # Most responses take one request each.
     single = responses
     if exchanges:
@@ -241,7 +238,7 @@ def _answer(
     thoughts = tuple([completion.thoughts for completion in completions])
     outputs = tuple([completion.output for completion in completions])
     return ExampleAnswer(
-        # A right answer often equals the target: share the string in memory.
+        # A right answer often equals the target: store the string once.
         outputs=known if outputs == known else outputs,
         cut_off=any(map(_IS_CUT_OFF, completions)),
         latency_ms=round(sum(times) / len(times), 3) if times else None,
@@ -252,7 +249,7 @@ def _answer(
         request_ms=tuple(times) if len(times) > 1 else (),
         ttft_ms=tuple(firsts),
         cached=len(single) - len(fresh),
-        served_by=_served_by(single),
+        served_by=dict(Counter(name for each in single if (name := getattr(each, "served_by", "")))) or NOTHING,
         adapter_key=rules.adapter_key,
     )
 
@@ -270,7 +267,7 @@ def _example_outcome(
         status=status,
         score=score,
         threshold=threshold,
-        # The prediction often equals the output: share the string in memory.
+        # The prediction often equals the output: store the string once.
         predictions=outputs if predictions == outputs else predictions,
         unparsed=any(map(_UNPARSED, scores)),
         error=error,
@@ -285,10 +282,6 @@ def _result(
 ) -> ExampleResult:
     result = ExampleResult(question=question, answer=answer, outcome=outcome)
     return rules.quarantine.applied(result) if outcome.quarantine or rules.quarantine.listed else result
-
-
-def _served_by(responses: Sequence[Response]) -> Mapping[str, int]:
-    return dict(Counter(name for each in responses if (name := getattr(each, "served_by", "")))) or NOTHING
 
 
 def answer_groups(responses: Sequence[Response], repeats: int) -> list[Sequence[Response]]:
@@ -347,7 +340,7 @@ def _usage(responses: Sequence[Response], scores: Sequence[Score]) -> Mapping[st
 
 
 def _with_facts(score: Score, group: Sequence[Response]) -> Score:
-    """Add what the responses tell to the score: a missing answer, and the model's confidence."""
+    """Add facts from the responses to the score: whether there is an answer, and the model's confidence."""
     only = group[0] if len(group) == 1 else None
     if isinstance(only, Completion) and (only.confidence is not None or only.logprobs):
         score = _with_confidence(score, only)
@@ -358,7 +351,7 @@ def _with_facts(score: Score, group: Sequence[Response]) -> Score:
 def _with_confidence(score: Score, completion: Completion) -> Score:
     """Add the only completion's confidence to the score's details, unless the metric provided one.
 
-    This is the adapter's ``confidence``, or else the text's probability: e to the sum of ``logprobs``.
+    The confidence is the adapter's, or else the probability of the text: e to the sum of ``logprobs``.
     """
     if "confidence" in score.details:
         return score

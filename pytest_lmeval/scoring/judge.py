@@ -1,4 +1,4 @@
-"""Models that judge the answers of another model."""
+"""Models that judge another model's answers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pytest_lmeval.records.answers import is_of
 from pytest_lmeval.types import Completion, ExampleResult, Generate
 
 Known = Mapping[str, Mapping[str, str]]
-"""The judges' replies in the resumed run, by :func:`judge_key` and ``adapter_key``."""
+"""The judges' replies in the run to resume, by :func:`judge_key` and ``adapter_key``."""
 
 
 @dataclass(eq=False)
 class NamedJudges:
-    """Judges named by tasks, each with its own adapter; ``open_model`` creates the adapter on first use.
+    """Judges that tasks name; ``open_model`` creates a judge, with an adapter, when it is first used.
 
-    It also replaces the judge of a run without one: any request then raises an error that explains how to name one.
+    If the run has no judge, this object takes its place: any request raises an error that explains how to name one.
     """
 
     open_model: Callable[[str], Judge] | None
@@ -39,11 +39,11 @@ class NamedJudges:
         return self._models[spec]
 
     def key(self, request: Generate) -> str:
-        """Return the key under which a result's details store the judge's reply to ``request``: :func:`judge_key`."""
+        """Return the key of the judge's reply to ``request`` in a result's details, by :func:`judge_key`."""
         return judge_key(self.name, request)
 
     def ask(self, requests: Sequence[Generate]) -> list[Completion]:
-        """Raise ScoringError, because the run has no judge."""
+        """Raise ScoringError: the run has no judge."""
         raise ScoringError("no judge: name a model with --lm-judge SPEC, or give the scorer a model_key")
 
     def send(self, requests: Sequence[Generate]) -> None:
@@ -51,9 +51,9 @@ class NamedJudges:
 
 
 class Judge(NamedJudges):
-    """A judge that queries its model, early if possible.
+    """A judge that sends requests to its model, early if possible.
 
-    It does not send requests with ``known`` replies. ``adapter_key`` distinguishes judges of the same name.
+    It does not send requests whose replies are ``known``. ``adapter_key`` distinguishes judges with the same name.
     """
 
     def __init__(self, engine: Engine, known: Known, open_model: Callable[[str], Judge] | None = None) -> None:
@@ -95,11 +95,11 @@ class Judge(NamedJudges):
         return answer
 
     def recalled(self, request: Generate) -> str | None:
-        """Return a simulated user's reply to ``request`` from an earlier run, or None."""
+        """Return the reply of a simulated user to ``request`` in an earlier run, or None."""
         return self._recalled(f"{self.key(request)} {request.task} {request.id}")
 
     def record(self, request: Generate, reply: Completion) -> Mapping[str, Any]:
-        """Return a simulated user's reply in the format of a result's details."""
+        """Return the reply of a simulated user in the format of a result's details."""
         from pytest_lmeval.judging.question import usage_of
 
         usage = usage_of(reply)
@@ -107,7 +107,7 @@ class Judge(NamedJudges):
         return {**entry, "usage": usage} if usage else entry
 
     def taken(self, request: Generate) -> Generate:
-        """Return a request without best-effort options that the adapter rejects."""
+        """Return a request without the best-effort options that the adapter rejects."""
         return without_best_effort(request, self._facts.request_options)
 
     def _recalled(self, key: str) -> str | None:
@@ -116,7 +116,7 @@ class Judge(NamedJudges):
 
 
 def known_answers(results: Iterable[ExampleResult]) -> Known:
-    """Return the judges' replies in the details of results to reuse."""
+    """Return the judges' replies in the details of ``results``, for a run that resumes them."""
     from pytest_lmeval.records.recording import judge_entries
 
     known: dict[str, dict[str, str]] = {}

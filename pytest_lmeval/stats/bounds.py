@@ -1,8 +1,8 @@
 """Confidence bounds for a change of scores that agree with the sign-flip test.
 
-Each bound is the value at which a score test stops rejecting (E. B. Wilson, JASA 22, 1927): it uses the variance of the
-hypothetical value, not of the observed one. At 0, the variance of a change is that of tossed signs. Near 0, the bound
-is bent so that it reaches 0 exactly when the p of the sign-flip test reaches the level.
+Each bound is the value at which a score test stops rejecting (E. B. Wilson, JASA 22, 1927): the test uses the variance
+of the hypothetical value, not of the observed value. At 0, the variance of a change is the variance under tossed signs.
+Near 0, the bound is bent so that it reaches 0 exactly when the p of the sign-flip test reaches the level.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pytest_lmeval.stats.power import normal_quantile
 
 Interval = tuple[float, float]
 
-_CANCELLED = 1e-15  # the largest rounding error of a sum whose parts cancel
+_CANCELLED = 1e-15  # the largest rounding error of a sum of parts that cancel
 _HALVINGS = 45  # halvings of the search range of an end: exact to the last digits of a float
 _LEAST_P = 1e-16  # below this, the normal point of p is imprecise
-_MOST_BENT = 1.25  # small numbers of pairs need 1.04 to 1.23
+_MOST_BENT = 1.25  # bounds of few pairs need 1.04 to 1.23
 _HIGHEST_LEVEL = 0.499  # at one half a bound is the value itself
 
 
@@ -28,8 +28,8 @@ class Sums:
     """Sums over the units of a mean.
 
     ``tossed`` is the variance of ``value`` under tossed signs, ``seen`` its variance about the observed value.
-    ``weight`` is the sum of the squared weights, ``unseen`` the weight that one unobserved unit could have: 1/n for n
-    plain pairs.
+    ``weight`` is the sum of the squared weights, ``unseen`` the possible weight of one unobserved unit: 1/n for n plain
+    pairs.
     """
 
     value: float
@@ -53,7 +53,7 @@ def sums(units: Sequence[Piece], value: float) -> Sums:
 
 
 def variance(of: Sums, x: float) -> float:
-    """Return the variance of the change ``of.value`` <= 0 if the true change were ``x``, in [-1, 1]."""
+    """Return the variance of the change ``of.value``, which is at most 0, if the true change is ``x``, in [-1, 1]."""
     change = of.value
     if x > 0 or change == 0 == x:
         return (1 - x) * (of.tossed + x * of.unseen)
@@ -81,8 +81,8 @@ def end(start: float, limit: float, is_inside: Callable[[float], bool]) -> float
 def change_bounds(of: Sums, p: float, level: float, *, is_shown: bool) -> Interval:
     """Return the bounds of a change in [-1, 1], each end at ``level``, in (0, 0.5).
 
-    ``p`` is the one-sided p of the change in its observed direction. ``is_shown`` is the test's verdict, p <= level:
-    the bounds exclude 0 exactly if it is true.
+    ``p`` is the one-sided p of the change in its observed direction. ``is_shown`` is the result of the test, p <=
+    level: the bounds exclude 0 exactly if it is True.
     """
     if of.value > 0:
         low, high = change_bounds(replace(of, value=-of.value), p, level, is_shown=is_shown)
@@ -97,7 +97,7 @@ def change_bounds(of: Sums, p: float, level: float, *, is_shown: bool) -> Interv
 
 
 def _near_end(of: Sums, p: float, z: float) -> float:
-    """Return the end nearer to 0 of a significant drop: it reaches 0 when p reaches the level of ``z``."""
+    """Return the bound nearer to 0 of a significant drop: it reaches 0 when p reaches the level of ``z``."""
     change = of.value
     bent = abs(change) / math.sqrt(of.tossed) / max(normal_quantile(1 - max(p, _LEAST_P)), ROUNDING)
     bent = min(_MOST_BENT, bent)
@@ -106,11 +106,11 @@ def _near_end(of: Sums, p: float, z: float) -> float:
         point = z * (bent + max(0.0, 1 - bent) * x / change)
         return (x - change) ** 2 <= point * point * variance(of, x)
 
-    # At the level itself only rounding keeps it from 0: the verdict decides.
+    # If p equals the level, rounding might put the bound at 0 although the change is significant.
     return min(end(change, 0.0, is_inside), max(change, -ROUNDING))
 
 
 def level_of(p: float, p_holm: float, share: float, tests: int) -> float:
-    """Return the level of one of ``tests`` with a ``share`` of alpha: p <= level exactly if p_holm <= share."""
+    """Return the level of one of ``tests`` that have a ``share`` of alpha: p <= level exactly if p_holm <= share."""
     level = share / tests if p * tests <= share or p_holm > share else share * p / p_holm
     return min(level, _HIGHEST_LEVEL)

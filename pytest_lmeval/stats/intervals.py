@@ -13,12 +13,12 @@ Values = tuple[Sequence[float], Sequence[str]]
 Z95 = 1.959963984540054
 """The 97.5 % point of the normal distribution."""
 ROUNDING = 1e-9
-"""Smaller differences between scores, which are in [0, 1], come from rounding a mean."""
+"""The largest difference between scores, which are in [0, 1], that may come from the rounding of a mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """An independent unit: its part of the mean, its residual about the tasks' means, and its weight."""
+    """An independent unit: its part of the mean, its residual about its task's mean, and its weight."""
 
     part: float
     residual: float
@@ -26,10 +26,11 @@ class Piece:
 
 
 def units_of(tasks: Sequence[Values], *, are_scores: bool = False) -> list[Piece]:
-    """Return the units of the unweighted mean of the tasks' means: clusters by name, even across tasks.
+    """Return the independent units of the unweighted mean of the tasks' means.
 
-    A task with a single score has the residual 0; a single difference is its own residual. Raises ValueError if a task
-    has clusters, but not one for each value.
+    Values whose clusters have the same name form one unit, even across tasks. The residual of a task's only score is 0,
+    the residual of a task's only difference is the difference. Raise ValueError if a task has clusters, but not one for
+    each value.
     """
     groups: dict[str | tuple[int, int], list[Piece]] = {}
     for number, (values, clusters) in enumerate(tasks):
@@ -57,7 +58,7 @@ def _joined(members: Sequence[Piece]) -> Piece:
 
 
 def is_at_least(value: float, least: float) -> bool:
-    """Return True if a score reaches a threshold or a floor; tolerate a mean that only rounding keeps below.
+    """Return True if a score reaches a threshold or a floor, or is below it only because of rounding.
 
     For example, the mean of 0.7, 0.8 and 0.9 is 0.7999999999999999.
     """
@@ -65,14 +66,14 @@ def is_at_least(value: float, least: float) -> bool:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the exactly rounded arithmetic mean of a non-empty sequence, which does not depend on the order."""
+    """Return the exactly rounded arithmetic mean of a non-empty sequence; it does not depend on the order."""
     return float(values[0]) if len(values) == 1 else math.fsum(values) / len(values)
 
 
 def sum_clusters(values: Sequence[float], clusters: Sequence[str] = ()) -> list[float]:
     """Return the sum of the values in each cluster, in order of appearance.
 
-    ``clusters`` names the cluster of each value, or is empty; a value without a name ("") forms its own cluster.
+    ``clusters`` has the name of each value's cluster, or is empty; a value whose name is "" is a cluster by itself.
     """
     return [math.fsum(group) for group in _clusters(values, clusters)]
 
@@ -87,8 +88,8 @@ def _clusters(values: Sequence[float], clusters: Sequence[str]) -> list[list[flo
 def standard_error(values: Sequence[float], clusters: Sequence[str] = ()) -> float | None:
     """Return the sample standard deviation over the root of n; None for fewer than two values or two clusters.
 
-    With ``clusters`` as in :func:`sum_clusters`, this is the error of a mean of whole clusters (linearised ratio
-    estimator; W. G. Cochran, Sampling Techniques, 1977, section 9A.5).
+    With ``clusters`` as in :func:`sum_clusters`, this is the standard error of a mean of whole clusters (linearised
+    ratio estimator; W. G. Cochran, Sampling Techniques, 1977, section 9A.5).
     """
     if not values:
         return None
@@ -103,8 +104,8 @@ def standard_error(values: Sequence[float], clusters: Sequence[str] = ()) -> flo
 def score_bounds(values: Sequence[float], clusters: Sequence[str] = ()) -> tuple[float, float] | None:
     """Return a 95 % interval for the mean of scores in [0, 1]; None without scores.
 
-    Scores of 0 and 1 without shared clusters get Wilson's interval. Other scores get one by the same idea: the observed
-    scores, plus a share of unobserved ones at the far end, so that it has a width even if all scores are equal. With
+    Scores of 0 and 1 without shared clusters get Wilson's interval. The interval of other scores follows the same idea:
+    it adds a share of unobserved scores at the far end, so that it has a width even if all scores are equal. With
     shared clusters, Student's t replaces the normal distribution, with the degrees of freedom and the variance of R. M.
     Bell and D. F. McCaffrey (Survey Methodology 28, 2002), and the design effect replaces n.
     """
@@ -127,7 +128,7 @@ def _clustered(values: Sequence[float], groups: Sequence[Sequence[float]]) -> tu
     weights = [len(group) / n for group in groups]
     residuals = [math.fsum(value - centre for value in group) / n for group in groups]
     spread = math.fsum(residual**2 / (1 - weight) for residual, weight in zip(residuals, weights, strict=True))
-    # If scores happen to cancel out within clusters, they are no surer than scores without clusters.
+    # If scores happen to cancel out within clusters, their mean is no more certain than without clusters.
     spread = max(spread, squares / n**2)
     most = math.fsum(weight**2 for weight in weights)
     unseen = min(most, max(1 / n, spread * n / squares)) if squares > ROUNDING**2 else most
@@ -136,10 +137,10 @@ def _clustered(values: Sequence[float], groups: Sequence[Sequence[float]]) -> tu
 
 
 def overall_bounds(tasks: Sequence[Values]) -> tuple[float, float] | None:
-    """Return a 95 % interval for the unweighted mean of the tasks' scores; None if a task lacks one, or without tasks.
+    """Return a 95 % interval for the unweighted mean of the tasks' scores; None if any task has no score.
 
-    For several tasks, each end is the farther of two: one from combining the tasks' intervals, one from all their
-    scores by weight.
+    For several tasks, each end is the farther of two ends: one combines the tasks' intervals, the other weights all
+    scores.
     """
     if len(tasks) == 1:
         return score_bounds(*tasks[0])
@@ -171,10 +172,10 @@ def _distance(room: float, spread: float, unseen: float, z: float) -> float:
 
 
 def combine(estimates: Sequence[tuple[float, tuple[float, float]]]) -> tuple[float, float]:
-    """Return a 95 % interval for the mean of independent estimates, each with its own 95 % interval.
+    """Return a 95 % interval for the mean of independent estimates, each of which has a 95 % interval.
 
-    Like variances, the distances to the ends add up, separately for each side (G. Y. Zou and A. Donner, Statistics in
-    Medicine 27, 2008). The interval may thus be lopsided, and never vanishes, even if all answers of a task are right.
+    Like standard deviations, the distances to the ends add up as squares, on each side (G. Y. Zou and A. Donner,
+    Statistics in Medicine 27, 2008). The interval may be lopsided; it has a width even if all answers are right.
     """
     n, centre = len(estimates), mean([value for value, _ in estimates])
     below = math.sqrt(math.fsum((value - low) ** 2 for value, (low, _) in estimates))
@@ -187,7 +188,7 @@ def wilson_interval(successes: int, n: int) -> tuple[float, float]:
     share, scale = successes / n, 1 + Z95 * Z95 / n
     centre = (share + Z95 * Z95 / (2 * n)) / scale
     half = Z95 / scale * math.sqrt(share * (1 - share) / n + Z95 * Z95 / (4 * n * n))
-    # Rounding must not move the ends for an all-or-nothing task off 0 and 1.
+    # If all answers are right or all are wrong, rounding must not move the end away from 1 or 0.
     low = 0.0 if share == 0 else centre - half
     high = 1.0 if share == 1 else centre + half
     return low, high
@@ -199,15 +200,12 @@ def t_quantile(degrees: float) -> float:
     low, high = 0.0, 13.0
     for _ in range(60):
         middle = (low + high) / 2
-        if _t_tail(middle, degrees) > 0.025:
+        # The tail above ``middle`` is half of this value.
+        if _incomplete_beta(degrees / 2, 0.5, degrees / (degrees + middle * middle)) > 0.05:
             low = middle
         else:
             high = middle
     return (low + high) / 2
-
-
-def _t_tail(t: float, degrees: float) -> float:
-    return 0.5 * _incomplete_beta(degrees / 2, 0.5, degrees / (degrees + t * t))
 
 
 def _incomplete_beta(a: float, b: float, x: float) -> float:

@@ -18,10 +18,10 @@ _Name = TypeVar("_Name", bound=Hashable)
 class PairedTest:
     """The result of the paired test over the differences ``new - old`` of two runs.
 
-    ``n`` counts the pairs, ``clusters`` the independent units they form. ``change`` is the mean difference. ``p`` is
-    the one-sided mid-p that the new run is worse, 1.0 if nothing differs; ``exact`` is False if p is an approximation.
-    ``sums`` yield the bounds of the change, None without pairs. ``detectable`` is the smallest drop, as a positive
-    number, that such pairs would have shown four times in five, or None.
+    ``n`` is the number of pairs, ``clusters`` the number of independent units. ``change`` is the mean difference. ``p``
+    is the one-sided mid-p that the new run is worse, 1.0 if no pair differs; ``exact`` is False if p is an
+    approximation. The bounds of the change follow from ``sums``, None without pairs. ``detectable`` is the smallest
+    drop, as a positive number, that such pairs would reveal four times in five; None if they would reveal no drop.
     """
 
     n: int
@@ -36,10 +36,10 @@ class PairedTest:
 def paired_test(differences: Sequence[float], clusters: Sequence[str] = (), *, alpha: float = 0.05) -> PairedTest:
     """Test the differences ``new - old`` of scores in [0, 1], one per pair.
 
-    ``clusters`` names the cluster of each pair, or is empty; "" forms its own cluster. The exact sign-flip test
-    (:func:`sign_flip_p`) judges the sums of differences within clusters. For one response per example and scores of 0
-    and 1, its p is McNemar's mid-p. ``alpha`` only affects ``detectable``. Raises ValueError for the wrong number of
-    clusters, and for a difference outside [-1, 1].
+    ``clusters`` has the name of each pair's cluster, or is empty; a pair whose name is "" is a cluster by itself. The
+    exact sign-flip test (:func:`sign_flip_p`) applies to the sums of differences within clusters. For one response per
+    example and scores of 0 and 1, p is McNemar's mid-p. ``alpha`` affects only ``detectable``. Raise ValueError for the
+    wrong number of clusters, and for a difference outside [-1, 1].
     """
     return pooled_test([(differences, clusters)], alpha=alpha)
 
@@ -47,8 +47,8 @@ def paired_test(differences: Sequence[float], clusters: Sequence[str] = (), *, a
 def pooled_test(tasks: Sequence[Values], *, alpha: float = 0.05) -> PairedTest:
     """Test the unweighted mean of several tasks' changes.
 
-    A difference's weight is one over the number of its task's pairs, as in an overall score. Clusters of one name form
-    one unit, even across tasks.
+    The weight of a difference is one over the number of its task's pairs, as in an overall score. Clusters with the
+    same name form one unit, even across tasks.
     """
     tasks = [(_snapped(differences), clusters) for differences, clusters in tasks if differences]
     units = units_of(tasks)
@@ -66,16 +66,16 @@ def pooled_test(tasks: Sequence[Values], *, alpha: float = 0.05) -> PairedTest:
 
 
 def p_better(test: PairedTest) -> float:
-    """Return the one-sided mid-p that the new run is better, 1.0 if nothing differs."""
-    # The mid-p values of both sides add up to one, unless nothing differs.
+    """Return the one-sided mid-p that the new run is better, 1.0 if no pair differs."""
+    # The mid-p values of both sides add up to one if any pair differs.
     return 1.0 - test.p if test.change > 0 else 1.0
 
 
 def holm(p_values: Mapping[_Name, float]) -> dict[_Name, float]:
-    """Adjust p-values for comparison with alpha, which then is the chance of any false alarm among them.
+    """Adjust p-values so that alpha is the chance of any false alarm among them; keep the order of the keys.
 
-    The smallest is multiplied by their number, the next by one less, and so on; none falls below its predecessor or
-    exceeds 1 (S. Holm, Scandinavian Journal of Statistics 6, 1979). Keys keep their order.
+    Multiply the smallest by their number, the next by one less, and so on. No adjusted value is below the previous one
+    or above 1 (S. Holm, Scandinavian Journal of Statistics 6, 1979).
     """
     adjusted: dict[_Name, float] = {}
     highest = 0.0

@@ -1,4 +1,4 @@
-"""Power of the paired test: the smallest drop that it detects, and how often it detects a given one."""
+"""Power of the paired test: the smallest drop that it detects, and the chance that it detects a given drop."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from functools import lru_cache
 POWER = 0.8
 """The power at the smallest detectable drop."""
 
-_COUNTED = 20  # power is exact up to this many pairs that differ by chance alone; beyond, approximate
+_COUNTED = 20  # up to this many pairs that differ by chance alone, power is exact; for more, approximate
 _UNDERFLOW = -600  # a logarithm whose exponential is almost nothing
 _NEVER = 1e-7  # a negligible chance
-_PRECISION = 10  # halvings of a range that ends at double its start: accurate to 0.1 %
+_PRECISION = 10  # halvings of a range whose end is twice its start: accurate to 0.1 %
 
 
 @lru_cache(maxsize=1024)  # a simulation repeats the same few calls in every round
@@ -20,9 +20,9 @@ def detectable_drop(spread: float, weight: float, alpha: float) -> float | None:
     """Return the smallest drop of a mean score, in (0, 1], that the test detects four times in five, or None.
 
     ``spread`` is the variance of the change under tossed signs: the sum of the squared parts that the independent units
-    contribute. ``weight`` is the same sum if each unit went from right to wrong. The result is the drop for 1 /
-    ``weight`` right-or-wrong examples, of which the share ``spread / weight`` differs by chance alone. It comes from
-    :func:`flip_power` if up to 20 of them differ, otherwise from a normal distribution.
+    contribute. ``weight`` is the same sum if each unit changed from right to wrong. The result is the drop for 1 /
+    ``weight`` right-or-wrong examples, of which the share ``spread / weight`` differs by chance alone. If at most 20 of
+    these examples differ, it comes from :func:`flip_power`, otherwise from a normal distribution.
     """
     n, noise = max(1, round(1 / weight)), min(1.0, spread / weight)
     if n * noise > _COUNTED:
@@ -34,14 +34,14 @@ def detectable_drop(spread: float, weight: float, alpha: float) -> float | None:
 def flip_power(n: int, drop: float, noise: float, alpha: float) -> float:
     """Return the exact chance that the paired test detects a drop in ``n`` independent right-or-wrong examples.
 
-    By chance alone, a share ``noise`` of the examples changes between two runs, half of them for the better. Another
-    share ``drop`` goes from right to wrong. ``noise + drop`` is at most 1.
+    By chance alone, the share ``noise`` of the examples changes between two runs, half of them for the better. A
+    further share ``drop`` changes from right to wrong. ``noise + drop`` is at most 1.
     """
     return _power(n, drop, noise / 2, _needed(n, noise / 2, alpha))
 
 
 def normal_quantile(share: float) -> float:
-    """Return the point with the share ``share``, in (0, 1), of the standard normal distribution below it."""
+    """Return the point below which the standard normal distribution has the share ``share``, in (0, 1)."""
     from statistics import NormalDist  # slow to import, and only large comparisons need it
 
     return NormalDist().inv_cdf(share)
@@ -66,7 +66,7 @@ def _normally_shown(drop: float, spread: float, weight: float, alpha: float) -> 
 
 
 def _power(n: int, drop: float, better: float, needed: Sequence[int]) -> float:
-    """Return the chance that at least ``needed[b]`` examples get worse while b get better, summed over all b."""
+    """Return the chance, summed over all b, that b examples get better and at least ``needed[b]`` get worse."""
     worse = min(1.0, (better + drop) / (1 - better))
     return math.fsum(
         chance * (1.0 - math.fsum(_binomial(n - fixed, worse, needed[fixed])))
@@ -76,9 +76,9 @@ def _power(n: int, drop: float, better: float, needed: Sequence[int]) -> float:
 
 
 def _needed(n: int, better: float, alpha: float) -> list[int]:
-    """Return how many examples must get worse for significance if 0, 1, 2 ... get better; n + 1 if no number suffices.
+    """Return the least significant number of worse examples for 0, 1, 2 ... better ones; n + 1 if no number is.
 
-    The list ends once so many examples practically never get better.
+    The list ends at a number of better examples that chance practically never reaches.
     """
     most = min(n, math.ceil(n * better + 5 * math.sqrt(n * better) + 5 * (better > 0)))
     needed: list[int] = []
@@ -96,7 +96,7 @@ def _sign_test(better: int, worse: int) -> float:
 
 
 def _binomial(n: int, share: float, terms: int) -> list[float]:
-    """Return the chances of 0, 1, 2 ... successes in n; up to ``terms`` of them."""
+    """Return the first ``terms`` of the chances of 0, 1, 2 ... successes in n trials."""
     terms = min(terms, n + 1)
     if share in (0.0, 1.0):
         return [float(k == round(n * share)) for k in range(terms)]

@@ -1,7 +1,7 @@
-"""The sign-flip test: how often chance alone makes a sum of paired differences as low as the observed one.
+"""The sign-flip test: the chance that a sum of paired differences is as low as the observed sum.
 
-If two runs are equally good, every difference is as likely to have the opposite sign. The sums over all ways to toss
-the signs form the distribution of the observed sum (R. A. Fisher, The Design of Experiments, 1935).
+If two runs are equally good, each difference is as likely to have the opposite sign. The sums for all ways to toss the
+signs form the distribution of the observed sum (R. A. Fisher, The Design of Experiments, 1935).
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-_NOTHING = 1e-9  # relative to the largest difference: the remainder of float sums that should cancel
-_DENOMINATOR = 10_000  # the largest denominator of a fraction that a difference may be
+_NOTHING = 1e-9  # the remainder of float sums that should cancel, relative to the largest difference
+_DENOMINATOR = 10_000  # the largest denominator of a difference that is a fraction
 _COMMON_DENOMINATOR = 1_000_000
 _STEPS = 2_000_000  # additions for a grid that contains every difference exactly; about 50 ms
 _ROUNDED_STEPS = 800_000  # additions for a grid to which differences are rounded
 _FINE = 32  # steps in the root mean square of the rounded values, so that the sum is off by 1 % of its deviation
 _COUNTED = 14  # units for which all 16,384 ways to toss the signs are counted; about 5 ms
-_FINEST = 4096  # steps beyond which a finer grid gains nothing
+_FINEST = 4096  # a grid with more steps in the root mean square gains nothing
 
 
 def sign_flip_p(units: Sequence[float]) -> tuple[float, bool]:
@@ -52,10 +52,10 @@ def sign_flip_p(units: Sequence[float]) -> tuple[float, bool]:
 
 
 def _affordable_measure(ratios: Sequence[float]) -> float | None:
-    """Return the ratios' common measure; None if they have no such measure, or if its grid is too large."""
+    """Return the ratios' common measure; None without such a measure, or if its grid is too large."""
     sizes = Counter(round(abs(ratio), 12) for ratio in ratios)
     measure = _common_measure(sizes)
-    # Units of the commonest size are free: they have a binomial distribution.
+    # Units of the commonest size need no additions: they have a binomial distribution.
     others = len(ratios) - max(sizes.values())
     return measure if measure and others * math.fsum(map(abs, ratios)) / measure <= 2 * _STEPS else None
 

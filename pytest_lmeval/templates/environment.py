@@ -11,7 +11,7 @@ from jinja2.runtime import Context, LoopContext, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from pytest_lmeval.errors import nearest
-from pytest_lmeval.templates.filters import FILTERS, MAX_CHARS, LimitReached, budget_of, guarded, weigh
+from pytest_lmeval.templates.filters import FILTERS, LimitReached, budget_of, check_size, guarded, weigh
 
 _PLAIN = (str, int, float, bool, type(None), list, tuple, dict)
 _TEXT_METHODS = """
@@ -30,7 +30,7 @@ _MAX_POWER = 64
 
 
 class _Missing(StrictUndefined):
-    """A missing value: any use of it raises an error that names the known ones."""
+    """A missing value: any use of it raises an error that names the known values."""
 
     __slots__ = ()
 
@@ -43,12 +43,12 @@ class _Missing(StrictUndefined):
 
 
 class TemplateEnvironment(ImmutableSandboxedEnvironment):
-    """Allows only the attributes listed here; an element of a mapping takes precedence over a method of that name."""
+    """Allows only the attributes in this module; an element of a mapping precedes a method with the same name."""
 
     intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%", "**"})
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """Return ``obj.attribute``, or the element of a mapping."""
+        """Return the element ``attribute`` of a mapping, or else ``obj.attribute``."""
         if isinstance(obj, dict) and attribute in obj:
             return obj[attribute]
         return super().getattr(obj, attribute)
@@ -90,8 +90,8 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
 
 
 def _check_size(operator: str, left: Any, right: Any) -> None:
-    if operator == "+" and weigh(left) + weigh(right) > MAX_CHARS:
-        raise LimitReached(f"more than {MAX_CHARS:,} characters")
+    if operator == "+":
+        check_size(weigh(left) + weigh(right))
     if operator == "%" and isinstance(left, str):
         raise SecurityError("join text with ~, not with %")
     if operator == "**" and not (_is_small(left) and _is_small(right)):
@@ -102,8 +102,8 @@ def _check_size(operator: str, left: Any, right: Any) -> None:
 
 def _check_product(left: Any, right: Any) -> None:
     for value, times in ((left, right), (right, left)):
-        if isinstance(value, str | list | tuple) and isinstance(times, int) and weigh(value) * times > MAX_CHARS:
-            raise LimitReached(f"more than {MAX_CHARS:,} characters")
+        if isinstance(value, str | list | tuple) and isinstance(times, int):
+            check_size(weigh(value) * times)
     if isinstance(left, int) and isinstance(right, int) and left.bit_length() + right.bit_length() > 4096:
         raise LimitReached("a number of more than 4,096 bits")
 

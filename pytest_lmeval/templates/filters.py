@@ -15,7 +15,7 @@ from jinja2.filters import FILTERS as JINJA_FILTERS
 from jinja2.runtime import Context, Undefined
 
 MEMORY, BUDGET = " memory", " budget"
-"""The variables that hold the memory budget of an example and the budget of a rendering; no template can spell them."""
+"""The variables for the memory budget of an example and for the budget of a rendering; no template can spell them."""
 
 MAX_STEPS = 100_000
 MAX_CHARS = 4 << 20
@@ -32,7 +32,7 @@ class LimitReached(Exception):
 
 @dataclass(slots=True)
 class MemoryBudget:
-    """The remaining memory for the values that all templates of one example make."""
+    """The remaining memory for values that all templates of one example create."""
 
     bytes: int = MAX_BYTES
 
@@ -45,7 +45,7 @@ class MemoryBudget:
 
 @dataclass(slots=True)
 class RenderBudget:
-    """The remaining limits of one rendering. Steps come first: a template then stops at the same place everywhere."""
+    """The remaining limits of one rendering; steps are limited first, so that templates stop at the same place."""
 
     memory: MemoryBudget = field(default_factory=MemoryBudget)
     steps: int = MAX_STEPS
@@ -61,7 +61,7 @@ class RenderBudget:
             raise LimitReached(f"more than {MAX_SECONDS:g} seconds")
 
     def made(self, value: Any) -> Any:
-        """Count a new value without its content; return it."""
+        """Count a new value without the values in it; return it."""
         if isinstance(value, str):
             self.memory.take(_text_bytes(value))
         elif isinstance(value, Mapping | list | tuple):
@@ -69,7 +69,7 @@ class RenderBudget:
         return value
 
     def made_throughout(self, value: Any) -> Any:
-        """Count a new value with its content; return it."""
+        """Count a new value with the values in it; return it."""
         self.memory.take(sum(_text_bytes(each) if isinstance(each, str) else _ELEMENT_BYTES for each in _parts(value)))
         return value
 
@@ -81,22 +81,28 @@ class RenderBudget:
 
 
 def budget_of(context: Context) -> RenderBudget:
-    """Return the budget of the rendering that ``context`` belongs to."""
+    """Return the budget of the rendering of ``context``."""
     budget: RenderBudget = context[BUDGET]
     return budget
 
 
 def written(value: Any) -> Any:
-    """Return a value to write as text; raise UndefinedError for null, which would become the word None."""
+    """Return a value that is to become text; raise UndefinedError for null, which would become the word None."""
     if value is None:
         raise UndefinedError("the value is null, which has no text; give one, as in {{ value or 'unknown' }}")
     return value
 
 
+def check_size(characters: int) -> None:
+    """Raise LimitReached for a text of more than MAX_CHARS characters."""
+    if characters > MAX_CHARS:
+        raise LimitReached(f"more than {MAX_CHARS:,} characters")
+
+
 def weigh(value: Any) -> int:
     """Return the number of characters of ``value`` as text; raise LimitReached beyond MAX_CHARS or MAX_ELEMENTS.
 
-    A value that occurs twice counts twice: nested lists that share elements are small in memory and endless as text.
+    Count a value as often as it occurs: nested lists that share elements are small in memory and endless as text.
     """
     if type(value) is str and len(value) < MAX_CHARS:
         return 1 + len(value)
@@ -105,15 +111,14 @@ def weigh(value: Any) -> int:
         if isinstance(each, Undefined):
             str(each)  # raises the error of the undefined value
         total += _own_weight(each)
-        if total > MAX_CHARS:
-            raise LimitReached(f"more than {MAX_CHARS:,} characters")
+        check_size(total)
         if elements > MAX_ELEMENTS:
             raise LimitReached(f"more than {MAX_ELEMENTS:,} elements")
     return total
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """Yield a value and its elements on all levels."""
+    """Yield a value and the elements in it, on all levels."""
     waiting = [value]
     while waiting:
         each = waiting.pop()
@@ -156,8 +161,7 @@ def _join(values: Iterable[Any], separator: str, budget: RenderBudget) -> str:
     total = 0
     for value in budget.iterate(values):
         total += weigh(value) + len(separator)
-        if total > MAX_CHARS:
-            raise LimitReached(f"more than {MAX_CHARS:,} characters")
+        check_size(total)
         texts.append(_text(value, budget))
     return separator.join(texts)
 
@@ -176,8 +180,7 @@ def _replace(text: str, old: str = "", new: str = "", count: int | None = None) 
         raise TypeError("replace expects two texts: the old and the new")
     found = text.count(old)
     times = found if count is None or count < 0 else min(found, count)
-    if len(text) + times * len(new) > MAX_CHARS:
-        raise LimitReached(f"more than {MAX_CHARS:,} characters")
+    check_size(len(text) + times * len(new))
     return text.replace(old, new, -1 if count is None else count)
 
 
@@ -206,7 +209,7 @@ def _replace_filter(context: Context, text: Any, old: str, new: str, count: int 
 
 
 def _tojson(value: Any, indent: int | None = None) -> str:
-    """Return JSON for prompts: not escaped for HTML, characters beyond ASCII as they are."""
+    """Return JSON for prompts: it is not escaped for HTML, and contains characters beyond ASCII unchanged."""
     if isinstance(value, Undefined):
         str(value)
     if indent is not None and not 0 <= indent <= 8:
@@ -231,8 +234,7 @@ def _indent(context: Context, text: Any, width: int = 4, first: bool = False, bl
 
 @pass_context
 def _concatenate(context: Context, *values: Any) -> Any:
-    if sum(weigh(value) for value in values) > MAX_CHARS:
-        raise LimitReached(f"more than {MAX_CHARS:,} characters")
+    check_size(sum(map(weigh, values)))
     budget = budget_of(context)
     return budget.made("".join(_text(value, budget) for value in values))
 

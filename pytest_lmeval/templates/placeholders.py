@@ -1,8 +1,8 @@
-"""Fill in ``<< config.key >>``, the parameters of a task, before anything else is read.
+"""Fill in ``<< config.key >>``, the parameters of a task, before the rest of the file is read.
 
-A value is always filled in as data. In the text of a template it becomes text that is not read again; in a string of an
-expression it is escaped; elsewhere in an expression a number, a boolean or a list becomes a literal, and text must be a
-name, as in ``sample.<< config.column >>``. No value can add an expression of its own.
+Values are always data. In the text of a template, a value becomes text that is not parsed again. In a string of an
+expression, it is escaped. Elsewhere in an expression, a number, a boolean or a list becomes a literal, and text must be
+a name, as in ``sample.<< config.column >>``. No value can add an expression.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ def placeholders(text: str) -> list[str]:
 
 
 def fill_value(text: str, values: Mapping[str, Any]) -> Any:
-    """Return ``text`` with its placeholders filled; for a placeholder alone, the value itself."""
+    """Return ``text`` with its placeholders filled; if it is only a placeholder, return the value itself."""
     keys = placeholders(text)
     if not keys:
         return text
     if _PLACEHOLDER.fullmatch(text.strip()):
         return _value(keys[0], values)
-    return _PLACEHOLDER.sub(lambda match: _as_text(match[1], values), text)
+    return _PLACEHOLDER.sub(lambda match: _as_text(match[1], _value(match[1], values)), text)
 
 
 def fill_template(text: str, values: Mapping[str, Any]) -> str:
-    """Return the template ``text`` with its placeholders filled, each as its place requires."""
+    """Return the template ``text`` with each placeholder filled in the form that its place requires."""
     keys = placeholders(text)
     if not keys:
         return text
     mark = _unused_mark(text)
     counter = iter(range(len(keys)))
     marked = _PLACEHOLDER.sub(lambda match: f"{mark}{next(counter)}x", text)
-    return "".join(_tokens(marked, re.compile(f"{mark}([0-9]+)x"), keys, values))
+    return "".join(_tokens(marked, re.compile(f"{mark}([0-9]+)x"), [(key, _value(key, values)) for key in keys]))
 
 
-def _tokens(marked: str, mark: re.Pattern[str], keys: list[str], values: Mapping[str, Any]) -> Iterator[str]:
+def _tokens(marked: str, mark: re.Pattern[str], values: list[tuple[str, Any]]) -> Iterator[str]:
     fillers = {"data": _in_text, "string": _in_string, "name": _in_expression, "comment": _in_comment}
     raw = False
     try:
@@ -66,34 +66,32 @@ def _tokens(marked: str, mark: re.Pattern[str], keys: list[str], values: Mapping
             raw = (raw or kind == "raw_begin") and kind != "raw_end"
             fill = _in_raw if raw and kind == "data" else fillers.get(kind, _in_expression)
             *parts, last = mark.split(token)
-            filled = (part if number % 2 == 0 else fill(keys[int(part)], values) for number, part in enumerate(parts))
+            filled = (part if number % 2 == 0 else fill(*values[int(part)]) for number, part in enumerate(parts))
             yield "".join(filled) + last
     except TemplateSyntaxError as error:
         raise PlaceholderError(f"line {error.lineno} of the template: {error.message}") from None
 
 
-def _in_text(key: str, values: Mapping[str, Any]) -> str:
-    return f'{{{{ "{_escaped(_as_text(key, values))}" }}}}'
+def _in_text(key: str, value: Any) -> str:
+    return f'{{{{ "{_in_string(key, value)}" }}}}'
 
 
-def _in_string(key: str, values: Mapping[str, Any]) -> str:
-    return _escaped(_as_text(key, values))
+def _in_string(key: str, value: Any) -> str:
+    return _escaped(_as_text(key, value))
 
 
-def _in_comment(key: str, values: Mapping[str, Any]) -> str:
-    _value(key, values)
+def _in_comment(key: str, value: Any) -> str:
     return key
 
 
-def _in_raw(key: str, values: Mapping[str, Any]) -> str:
-    text = _as_text(key, values)
+def _in_raw(key: str, value: Any) -> str:
+    text = _as_text(key, value)
     if "{" in text:
         raise PlaceholderError(f"the value of {key!r} holds a brace, which is not valid in a raw block")
     return text
 
 
-def _in_expression(key: str, values: Mapping[str, Any]) -> str:
-    value = _value(key, values)
+def _in_expression(key: str, value: Any) -> str:
     if not isinstance(value, str):
         return _literal(value)
     if not _NAME.fullmatch(value) or value in _WORDS:
@@ -117,8 +115,7 @@ def _escaped(text: str) -> str:
     return text.encode("unicode_escape").decode("ascii").replace('"', '\\"').replace("'", "\\'")
 
 
-def _as_text(key: str, values: Mapping[str, Any]) -> str:
-    value = _value(key, values)
+def _as_text(key: str, value: Any) -> str:
     if value is None:
         raise PlaceholderError(f"the parameter {key!r} has no value, but is part of a text")
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

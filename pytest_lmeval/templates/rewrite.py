@@ -1,4 +1,4 @@
-"""Rewrite the syntax tree of a template: refuse nodes not known to be harmless, and guard those that can grow."""
+"""Rewrite the syntax tree of a template: refuse all but known harmless nodes, and guard nodes that can grow."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _ALLOWED_NODES = tuple(getattr(nodes, name) for name in _ALLOWED.split())
 # Python allows 20 nested loops in a function, and 100 levels of indentation.
 _DEEPEST_LOOPS = 16
 _DEEPEST_BLOCKS = 40
-# Filters and methods whose result is not a new value.
+# Filters and methods that return an existing value.
 _PASSING = frozenset({"cycle", "d", "default", "first", "get", "items", "keys", "last", "max", "min", "values"})
 
 
 def guard(template: nodes.Template) -> nodes.Template:
-    """Return the template with a limit on every loop and on every value it builds; raise TemplateSyntaxError."""
+    """Return the template with limits on its loops and values; raise TemplateSyntaxError for a refused node."""
     _check_depth(template)
     for node in template.find_all(nodes.Node):
         if not isinstance(node, _ALLOWED_NODES):
@@ -49,7 +49,7 @@ def _check_depth(template: nodes.Template) -> None:
 def references(template: nodes.Template) -> Iterator[tuple[str, ...]]:
     """Yield the names that the template looks up, each with the constant attributes after it."""
     covered: set[int] = set()
-    # Outer nodes come before what is in them.
+    # Outer nodes come before the nodes in them.
     for node in template.find_all((nodes.Getattr, nodes.Getitem, nodes.Name)):
         if id(node) in covered:
             continue
@@ -73,7 +73,7 @@ def _attribute(node: nodes.Getattr | nodes.Getitem) -> list[str]:
 
 
 class _Guard(NodeTransformer):
-    """Puts a filter that no template can name around nodes that can repeat or grow."""
+    """Wraps nodes that can repeat or grow in filters that no template can name."""
 
     def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802  # jinja2 finds it by this name
         self.generic_visit(node)

@@ -1,7 +1,7 @@
 """Templates over the columns of a row: they make prompts, targets and ids from data.
 
-A template is the sandboxed Jinja of declarative tasks. A column is a variable; ``row["First name"]`` is a column whose
-name Jinja cannot spell.
+Templates are written in the sandboxed Jinja of declarative tasks. Columns are variables; ``row["First name"]`` is a
+column whose name is not a valid variable.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FUNCTIONS = frozenset({"range"})
 
 @dataclass(frozen=True, slots=True)
 class RowTemplate:
-    """A compiled template; ``field`` is the key that has it, for messages."""
+    """A compiled template; messages call it ``field``, the key of the template."""
 
     field: str
     template: Template
@@ -37,11 +37,11 @@ class RowTemplate:
             raise RecordRefused("bad_value", field, str(fault)) from None
 
     def used(self, columns: Collection[str]) -> set[str]:
-        """Return the names of all columns that the template uses, known in ``columns`` or not."""
+        """Return the names of all columns that the template uses; ``columns`` are the known ones."""
         return _columns_of(self.template.names, columns)
 
     def check_columns(self, columns: Collection[str]) -> None:
-        """Raise RecordRefused for an unknown column, and for a text that is only the name of a column."""
+        """Raise RecordRefused for an unknown column, and for text that is only the name of a column."""
         source = self.template.source.strip()
         name = source[1:-1] if source.startswith("{") and source.endswith("}") else source
         if name.strip() in columns:
@@ -49,10 +49,11 @@ class RowTemplate:
             raise RecordRefused("bad_value", self.field, f"{source!r} is text, and the name of a column: {hint}")
         for name in sorted(self.used(columns)):
             if name not in columns and not self.template.tolerates_missing:
-                raise RecordRefused("bad_value", self.field, f"there is no column {name!r}{_instead(name, columns)}")
+                instead = nearest(name, [*columns], "there is")
+                raise RecordRefused("bad_value", self.field, f"there is no column {name!r}{instead}")
 
     def fill(self, row: Mapping[str, Any]) -> str:
-        """Return the text for ``row``; raise RecordRefused for a missing column, and an empty one used alone."""
+        """Return the text for ``row``; raise RecordRefused for a missing column, and for an empty one used alone."""
         return str(self._filled(row, self.template.render))
 
     def value(self, row: Mapping[str, Any]) -> Any:
@@ -72,7 +73,8 @@ class RowTemplate:
     def _check_cells(self, row: Mapping[str, Any]) -> None:
         for name in sorted(self.used(row)):
             if name not in row:
-                detail = f"the row has no {name!r}, which the template uses{_instead(name, row)}"
+                instead = nearest(name, [*row], "there is")
+                detail = f"the row has no {name!r}, which the template uses{instead}"
                 raise RecordRefused("missing_required", self.field, detail)
         for name in sorted(_columns_of(self.template.alone, row)):
             if row[name] is None or (isinstance(row[name], str) and not row[name].strip()):
@@ -83,7 +85,7 @@ class RowTemplate:
 
 @dataclass(frozen=True, slots=True)
 class RowValue:
-    """A value whose texts are templates if they have an expression, at any depth."""
+    """A value in which every text with an expression, at any depth, is a template."""
 
     value: Any
 
@@ -94,7 +96,7 @@ class RowValue:
 
     @property
     def templates(self) -> Iterator[RowTemplate]:
-        """The templates in it."""
+        """The templates in the value."""
         return _templates_in(self.value)
 
     def fill(self, row: Mapping[str, Any]) -> Any:
@@ -130,7 +132,3 @@ def _templates_in(value: Any) -> Iterator[RowTemplate]:
 def _columns_of(paths: Iterable[tuple[str, ...]], columns: Collection[str]) -> set[str]:
     names = (path[1:] if path[0] == _ROW and _ROW not in columns else path for path in paths)
     return {path[0] for path in names if path and path[0] not in _FUNCTIONS}
-
-
-def _instead(name: str, columns: Collection[str]) -> str:
-    return nearest(name, list(columns), "there is")

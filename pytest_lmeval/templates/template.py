@@ -1,4 +1,4 @@
-"""A template, compiled once and rendered for every row."""
+"""Compile a template once, and render it for every row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RESULT = "lmeval_result"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dialect:
-    """The options of one format: further filters, keeping a last line end, and writing null as the word None."""
+    """The options of one format: further filters, and whether to keep a last line end and to write null as None."""
 
     filters: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     keeps_line_end: bool = False
@@ -38,8 +38,8 @@ class TemplateFault(Exception):
 class Template:
     """A template; ``names`` are its variables, each with the constant attributes after it.
 
-    ``alone`` are those that it writes unchanged. ``tolerates_missing``: it tests if a variable is defined, or has a
-    default for one that is not.
+    ``alone`` are variables that the template writes unchanged. ``tolerates_missing`` is True if the template tests
+    whether a variable is defined, or has a default for a missing variable.
     """
 
     source: str
@@ -71,7 +71,7 @@ class Template:
             raise TemplateFault(self._shown(error)) from None
 
     def value(self, variables: Mapping[str, Any]) -> Any:
-        """Return the value of a template that is one expression, ``{{ x }}``, else its text; raise TemplateFault."""
+        """Return the value of a template that is one expression, ``{{ x }}``, or else its text; raise TemplateFault."""
         if self._value is None:
             return self.render(variables)
         try:
@@ -85,7 +85,7 @@ class Template:
             raise TemplateFault(self._shown(error)) from None
 
     def _budget(self, variables: Mapping[str, Any]) -> RenderBudget:
-        """Return the budget of a rendering; its memory is the rest that other templates of the example left."""
+        """Return the budget of a rendering; its memory is what other templates of the example have not used."""
         memory = variables.get(MEMORY)
         shared = memory if isinstance(memory, MemoryBudget) else MemoryBudget()
         return RenderBudget(shared, writes_null=self._dialect.writes_null)
@@ -98,7 +98,7 @@ class Template:
 
 @lru_cache(maxsize=4096)
 def compile_template(source: str, dialect: Dialect = USUAL) -> Template:
-    """Return the template of ``source``; raise TemplateFault, with the line within it, if it is not valid."""
+    """Return the template of ``source``; if it is not valid, raise TemplateFault with the line of the fault."""
     environment = make_environment()
     environment.keep_trailing_newline = dialect.keeps_line_end
     environment.filters.update(dialect.filters)

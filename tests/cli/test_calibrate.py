@@ -35,7 +35,7 @@ def test_json_has_the_numbers(lmeval: Lmeval, gsm8k: Path) -> None:
 def test_one_run_twice_is_refused(lmeval: Lmeval, base: Path, worse: Path) -> None:
     code, out, err = lmeval("calibrate", worse / "ledger.jsonl", worse / "leaderboard.json")
     assert (2, "") == (code, out)
-    assert "are of one and the same run" in err
+    assert "are files of the same run" in err
     assert 2 == lmeval("calibrate", base / "ledger.jsonl", worse / "ledger.jsonl", "--rounds=0")[0]
 
 

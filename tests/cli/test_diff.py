@@ -33,7 +33,7 @@ def test_what_was_not_compared_is_said_in_every_format(lmeval: Lmeval, base: Pat
 def test_a_run_against_itself_passes_and_says_that_it_is_the_same(lmeval: Lmeval, base: Path) -> None:
     code, out, _ = lmeval("diff", base / "ledger.jsonl", base / "ledger.jsonl")
     assert code == 0
-    assert "note: both files are of one and the same run" in out
+    assert "note: both files are of the same run" in out
 
 
 def test_an_improvement_exits_0(lmeval: Lmeval, base: Path, worse: Path) -> None:

@@ -64,7 +64,8 @@ def test_examples_that_another_field_scores_are_no_pair() -> None:
     new.append(replace(result("c", None), status="measured"))
     old.append(result("c", 1.0))
     comparison = compare(old, new)
-    assert ((("sums", "a"), ("sums", "c")), 10, 12) == (comparison.changed, comparison.paired, comparison.expected)
+    assert (("sums", "a"), ("sums", "c")) == comparison.of("changed")
+    assert (10, 12) == (comparison.paired, comparison.expected)
 
 
 def test_measured_examples_are_named_and_alone_are_no_pass() -> None:
@@ -83,9 +84,9 @@ def test_results_pair_by_task_id_and_content() -> None:
     old = [*run(answers(9, 0)), result("a", 1.0, "words"), result("gone", 1.0, "words")]
     new = [*run(answers(9, 0)), result("a", 1.0, "words", hash="other"), result("b", 1.0, "words")]
     comparison = compare(old, new)
-    assert (("words", "b"),) == comparison.new
-    assert (("words", "a"),) == comparison.changed
-    assert (("words", "gone"),) == comparison.removed
+    assert (("words", "b"),) == comparison.of("new")
+    assert (("words", "a"),) == comparison.of("changed")
+    assert (("words", "gone"),) == comparison.of("removed")
     assert (9, 11) == (comparison.paired, comparison.expected)
     assert ["words: only 0 of its 2 examples in the baseline were compared"] == list(comparison.reasons[1:])
     assert [
@@ -100,7 +101,7 @@ def test_results_pair_by_task_id_and_content() -> None:
 
 def test_an_id_pairs_within_its_task_only() -> None:
     comparison = compare([result("a", 1.0, "one")], [result("a", 0.0, "two")])
-    assert ((("two", "a"),), (("one", "a"),)) == (comparison.new, comparison.removed)
+    assert ((("two", "a"),), (("one", "a"),)) == (comparison.of("new"), comparison.of("removed"))
 
 
 def test_what_was_not_to_be_asked_but_was_is_a_pair() -> None:
@@ -113,8 +114,8 @@ def test_what_was_not_to_be_asked_but_was_is_a_pair() -> None:
 def test_an_example_that_is_not_scored_now_is_no_pair_and_not_removed_and_is_named(status: str) -> None:
     old = run(answers(10, 0))
     comparison = compare(old, [replace(old[0], score=None, status=status), *old[1:]])  # type: ignore[arg-type]
-    assert (9, 10, (), ()) == (comparison.paired, comparison.expected, comparison.removed, comparison.worse)
-    assert ("sums", "e000") in comparison.unscored
+    assert (9, 10, (), ()) == (comparison.paired, comparison.expected, comparison.of("removed"), comparison.worse)
+    assert ("sums", "e000") in comparison.of("unscored")
     assert (
         "not compared: 1 not scored (1 passed before); compared: 9 of the baseline's 10 examples",
         "not scored: sums: e000",
@@ -124,7 +125,7 @@ def test_an_example_that_is_not_scored_now_is_no_pair_and_not_removed_and_is_nam
 def test_an_example_that_had_no_score_is_no_pair_and_not_expected() -> None:
     new = run(answers(10, 0))
     comparison = compare([replace(new[0], score=None, status="error"), *new[1:]], new)
-    assert (9, 9, ()) == (comparison.paired, comparison.expected, comparison.new)
+    assert (9, 9, ()) == (comparison.paired, comparison.expected, comparison.of("new"))
     assert (
         "not compared: 1 without a score in the baseline; compared: 9 of the baseline's 10 examples"
         == (comparison.coverage[0])

@@ -42,7 +42,7 @@ def test_what_the_new_run_left_out_by_choice_is_neither_removed_nor_stale(tmp_pa
     selection = {"limit": 5, "tasks": {"sums": {"available": 10, "selected": 5}}}
     found = difference(old, _ledger(tmp_path / "new", half, selection=selection), GATE)
     assert found.comparison is not None
-    assert ("pass", 5, ()) == (found.comparison.verdict, found.comparison.paired, found.comparison.removed)
+    assert ("pass", 5, ()) == (found.comparison.verdict, found.comparison.paired, found.comparison.of("removed"))
 
 
 def test_code_of_different_sandbox_levels_is_not_compared(tmp_path: Path) -> None:

@@ -140,12 +140,12 @@ def test_one_graded_example_has_a_wide_interval() -> None:
 @each_row(
     ("other", "why"),
     [
-        (_of("b", words=[1.0]), "the tasks of one are sums, those of the other words"),
-        (_of("b", sums=[None]), "the tasks of one are sums, those of the other none"),
+        (_of("b", words=[1.0]), "the tasks of one are sums, the tasks of the other words"),
+        (_of("b", sums=[None]), "the tasks of one are sums, the tasks of the other none"),
         (_run("b", [result("sums", "z")]), "their ids of sums differ"),
         (
             _run("b", [replace(result("sums", "sums-0"), hash="0" * 64)]),
-            "the ids are the same and their content is not",
+            "the ids are the same, but their content differs",
         ),
     ],
 )

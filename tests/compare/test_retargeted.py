@@ -108,6 +108,6 @@ def test_what_is_not_proven_to_differ_in_its_targets_alone_is_not_scored_again(
     old: ExampleResult, new: ExampleResult
 ) -> None:
     comparison = against(old, new)
-    assert (("sums", "a"),) == comparison.changed
+    assert (("sums", "a"),) == comparison.of("changed")
     assert () == comparison.retargeted
     assert "0 of 1 changed examples could be scored with their old targets" == comparison.coverage[-1]

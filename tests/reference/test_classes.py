@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -10,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
-from pytest_lmeval.leaderboard import classes
-from pytest_lmeval.leaderboard.classes import MAX_LABELS, ClassRow, labelled
+from pytest_lmeval.leaderboard.classes import MAX_LABELS, ClassRow, by_label
 from pytest_lmeval.metrics import exact_match, f1, multiple_choice
 from pytest_lmeval.types import ExampleResult
 from tests.examples import examples
@@ -22,14 +22,14 @@ METRICS = {"exact_match": exact_match, "multiple_choice": multiple_choice, "f1":
 many = examples(150)
 
 
-def class_metrics(results: list[ExampleResult]) -> dict[str, ClassRow] | None:
-    found = labelled(results)
-    return classes.class_metrics(found) if found else None
+def class_metrics(results: list[ExampleResult]) -> Mapping[str, ClassRow] | None:
+    found = by_label(results)
+    return found and found[0]
 
 
-def confusion(results: list[ExampleResult]) -> dict[str, dict[str, int]] | None:
-    found = labelled(results)
-    return classes.confusion(found) if found else None
+def confusion(results: list[ExampleResult]) -> Mapping[str, Mapping[str, int]] | None:
+    found = by_label(results)
+    return found and found[1]
 
 
 def _result(target: str, prediction: str, **fields: Any) -> ExampleResult:

@@ -1,4 +1,4 @@
-"""The adapter ``hf``: answers requests in order."""
+"""The adapter ``hf``, which answers requests in order."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from pytest_lmeval.adapters.hf.rows import Batch, Prompted, Row, RowFamily, Scor
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request
 
-# A CPU is no faster with more tokens at a time, and rows of more different lengths need more padding. Writing takes a
-# pass for each token, which more rows share.
+# More tokens at a time make a CPU no faster, and rows of more different lengths need more padding. Writing takes a pass
+# for each token, which more rows share.
 _ENOUGH_TO_SCORE = 1024
 _ENOUGH_TO_WRITE = 4096
 _LONGEST_STEP_S = 10.0
@@ -29,11 +29,11 @@ _LONGEST_STEP_S = 10.0
 class HfAdapter:
     """A causal language model of the transformers library, from a folder or by its name on the hub.
 
-    :class:`~pytest_lmeval.adapters.hf.options.HfOptions` describes the options. The model is loaded at once: raise
-    UsageError for an option that cannot be used, for a model that is not causal, or without the libraries.
+    :class:`~pytest_lmeval.adapters.hf.options.HfOptions` describes the options. The constructor loads the model: it
+    raises UsageError for an invalid option, for a model that is not causal, and if the libraries are not installed.
 
     A repeated run gives the same answers, and the batch of a prompt does not affect its sampling. ``exact`` is still
-    False: another batch, number of threads or processor changes the last bits of numbers, and so an occasional answer.
+    False: another batch, number of threads or processor changes the last bits of numbers, and sometimes an answer.
     """
 
     tells_cost = False
@@ -47,7 +47,7 @@ class HfAdapter:
         loaded = load(source, self._options, worker_number(os.environ))
         self._prompts = Prompts(loaded.tokenizer, self._options)
         self._loaded: Loaded | None = loaded
-        # A run may end before the thread that asks, and a process that exits inside the libraries is aborted.
+        # A run may end before the thread that asks, and a process that exits while the libraries compute is aborted.
         self._busy, self._closing = threading.RLock(), threading.Event()
         self._goes_on = can_go_on(loaded.model)
         self._reader = Reader(loaded.model)
@@ -80,7 +80,7 @@ class HfAdapter:
     def plan_window(self, requests: Sequence[Request]) -> list[list[int]]:
         """Return the places of requests to ask together; all ``requests`` are of one kind.
 
-        A call has rows of similar length, and rows with a common beginning, which is read once.
+        Rows in one call have similar lengths, or a common beginning, which the model reads once.
         """
         if any(map(_is_rolling, requests)):
             return [[number] for number in range(len(requests))]  # each has several windows
@@ -96,14 +96,14 @@ class HfAdapter:
     def loglikelihood(self, requests: Sequence[LogLikelihood]) -> list[LogProb | AdapterError]:
         """Return the log-probability of each continuation, in order, or its AdapterError.
 
-        The chat template, if there is one, writes a context that is a conversation. If context and continuation exceed
-        the model's window, the context loses its beginning. A common beginning of requests is read once if that saves
-        time.
+        If the tokenizer has a chat template, it writes contexts that are conversations. If context and continuation
+        exceed the model's window, the context loses its beginning. The model reads a common beginning of requests once
+        if that saves time.
         """
         return self._answers(requests)
 
     def close(self) -> None:
-        """Release the model and restore torch's settings; later and unfinished requests get an error."""
+        """Release the model, and restore torch's settings; later and unfinished requests raise an error."""
         if self._loaded is None:
             return
         self._closing.set()
@@ -235,7 +235,7 @@ def _too_large(row: Any, reason: str) -> AdapterError:
 
 
 def _set_threads(wanted: int | None, device: str) -> int:
-    """Set the number of torch's threads and return the earlier number."""
+    """Set the number of torch's threads, and return the earlier number."""
     import torch
 
     before = int(torch.get_num_threads())

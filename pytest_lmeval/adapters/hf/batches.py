@@ -10,11 +10,11 @@ from pytest_lmeval.adapters.hf.rows import AnyRow, Batch, Row, RowFamily, rows_o
 from pytest_lmeval.errors import AdapterError
 
 _LOGITS_PER_TOKEN = 16384
-"""The number of logits that take as much memory as one token that is read."""
+"""The number of logits that take as much memory as reading one token."""
 _HELD_PER_TOKEN = 4
-"""The number of tokens whose keys and values take as much memory as one token that is read."""
+"""The number of tokens whose keys and values take as much memory as reading one token."""
 _MOST_PADDING = 0.5
-"""The largest share of padding in a batch; with more, two batches are faster."""
+"""The largest share of padding in a batch; with more padding, two batches are faster."""
 _Request = TypeVar("_Request")
 _Ready = TypeVar("_Ready")
 
@@ -23,7 +23,7 @@ _Ready = TypeVar("_Ready")
 class BatchLimits:
     """The limits of a batch.
 
-    ``tokens`` go through the model together, including padding and tokens to be written. No row may exceed the
+    At most ``tokens`` go through the model together, including padding and tokens to write. No row may exceed the
     model's ``window``.
     """
 
@@ -33,10 +33,10 @@ class BatchLimits:
 
 
 class Size(NamedTuple):
-    """The size of a batch: families, rows, and the most tokens of each kind in a row.
+    """The size of a batch: its numbers of families and rows, and the largest numbers of tokens of each kind in a row.
 
-    ``rest`` counts the tokens of a row that its family does not share, ``real`` the tokens of the batch without
-    padding.
+    ``rest`` is the number of tokens of a row that its family does not share, ``real`` the number of tokens in the batch
+    without padding.
     """
 
     families: int = 0
@@ -49,18 +49,18 @@ class Size(NamedTuple):
     real: int = 0
 
     def with_family(self, family: RowFamily[AnyRow]) -> Size:
-        """Return the size of the batch with one more family."""
+        """Return the size of the batch with ``family`` added."""
         size = self.with_beginning(family.shared)
         for row in family.rows:
             size = size.with_row(row, family.shared)
         return size
 
     def with_beginning(self, shared: int) -> Size:
-        """Return the size of the batch with one more family, without its rows."""
+        """Return the size of the batch with the beginning of a family added, without its rows."""
         return self._replace(families=self.families + 1, shared=max(self.shared, shared), real=self.real + shared)
 
     def with_row(self, row: Row, shared: int) -> Size:
-        """Return the size with one more row, whose first ``shared`` tokens are its family's."""
+        """Return the size of the batch with a row added that shares its first ``shared`` tokens with its family."""
         width = len(row.tokens)
         rest = width - shared
         return self._replace(
@@ -74,12 +74,12 @@ class Size(NamedTuple):
 
     @property
     def read(self) -> int:
-        """The tokens that are computed, including padding."""
+        """The number of tokens that the model computes, including padding."""
         return self.families * self.shared + self.rows * (self.rest + self.room)
 
     @property
     def taken(self) -> float:
-        """The tokens of memory for reading and for the keys and values of every row."""
+        """The memory, in tokens, for reading and for the keys and values of every row."""
         held = self.rows * (self.shared + self.rest + self.room)
         return max(self.read, held / _HELD_PER_TOKEN)
 
@@ -87,7 +87,7 @@ class Size(NamedTuple):
         """Return True if the batch is within the limits and not mostly padding."""
         logits = self.rows * self.kept * limits.vocabulary
         within = max(self.taken, logits / _LOGITS_PER_TOKEN) <= limits.tokens
-        # A finished row is carried along until the last one ends, and must not leave the window.
+        # The model computes a finished row until the last row ends, and that must not exceed the window.
         sees = limits.window is None or not self.room or self.width + self.room <= limits.window
         return within and sees and self.real >= (1 - _MOST_PADDING) * self.read
 
@@ -103,7 +103,7 @@ def size_of(batch: Batch[AnyRow]) -> Size:
 def batches(groups: Sequence[RowFamily[AnyRow]], limits: BatchLimits) -> Iterator[list[RowFamily[AnyRow]]]:
     """Yield the families in batches within the limits, the largest first, each of at least one row.
 
-    Families with a shared beginning and families without take different passes, and never share a batch.
+    Families with a shared beginning need other passes than families without one, so they never share a batch.
     """
     batch: list[RowFamily[AnyRow]] = []
     size = Size()
@@ -124,7 +124,7 @@ def _length(row: Row) -> int:
 
 
 def _parts(family: RowFamily[AnyRow], limits: BatchLimits) -> Iterator[RowFamily[AnyRow]]:
-    """Yield the family in parts within the limits, its longest rows first."""
+    """Yield parts of the family within the limits; its longest rows come first."""
     rows: list[AnyRow] = []
     size = begun = Size().with_beginning(family.shared)
     for row in sorted(family.rows, key=_length, reverse=True):
@@ -139,14 +139,14 @@ def _parts(family: RowFamily[AnyRow], limits: BatchLimits) -> Iterator[RowFamily
 
 @dataclass(slots=True)
 class WindowPlan:
-    """The batches of the requests with these ``numbers``, and the errors of requests that are in none."""
+    """The batches of the requests with these ``numbers``, and the errors of requests that are in no batch."""
 
     numbers: Sequence[int]
     batches: list[Batch[Any]] = field(default_factory=list)
     errors: dict[int, AdapterError] = field(default_factory=dict)
 
     def parts(self) -> Iterator[WindowPlan]:
-        """Yield the plan batch by batch, with the errors first."""
+        """Yield a plan for the errors, and a plan for each batch."""
         if self.errors:
             yield WindowPlan(list(self.errors), errors=self.errors)
         for batch in self.batches:
@@ -156,7 +156,7 @@ class WindowPlan:
 def prepare(
     requests: Sequence[_Request], ready: Callable[[int, _Request], _Ready]
 ) -> tuple[Mapping[int, _Ready], dict[int, AdapterError]]:
-    """Return, by number, the results of ``ready`` and the errors that it raised."""
+    """Return the results of ``ready`` and the errors that it raised, by the number of the request."""
     prepared: dict[int, _Ready] = {}
     errors: dict[int, AdapterError] = {}
     for number, request in enumerate(requests):

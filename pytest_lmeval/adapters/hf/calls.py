@@ -64,7 +64,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
 
 
 def family_of(template: str) -> str:
-    """Return the name of the family whose marks a chat template has, or ""."""
+    """Return the name of the family whose marks the chat template contains, or ""."""
     return next((name for name, each in FAMILIES.items() if any(mark in template for mark in each.marks)), "")
 
 
@@ -77,7 +77,7 @@ def parse_calls(text: str, family: str) -> tuple[str, tuple[ToolCall, ...]]:
 
 
 def _objects(body: str) -> Iterator[str]:
-    """Yield the JSON objects at the start of a text, then its rest."""
+    """Yield the JSON objects at the start of a text, and then the remaining text."""
     while body := body.lstrip(" \t\r\n;,"):
         try:
             _, end = _decoder.raw_decode(body)

@@ -1,4 +1,4 @@
-"""Generate text for a batch, each row until its own end."""
+"""Generate text for a batch, each row until its end."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def write(
 ) -> dict[int, Completion]:
     """Return one completion per prompt, by the request's number.
 
-    A text ends before an end token, before its first stop string, or when its room is used up. Without a ``reader`` the
-    library generates: its loop supports the caches of every model, and carries finished rows along. Raise AdapterError
-    once ``is_closed`` is true.
+    A text ends before an end token, before its first stop string, or when its room is used up. Without a ``reader``,
+    the library generates the text: its loop supports the caches of every model, but computes finished rows to the end.
+    Raise AdapterError once ``is_closed`` is true.
     """
     rows = [_Text(prompt, prompts, loaded.ends) for prompt in rows_of(batch)]
     choice = _Choice(rows, options, is_closed)
@@ -39,9 +39,9 @@ def write(
 
 
 def _write(loaded: Loaded, choice: _Choice, read: ReadRows, name: str) -> None:
-    """Write until every row is done; drop finished rows once they are half of all.
+    """Write until every row is done; drop finished rows once they are half of all rows.
 
-    ``name`` is the model's argument for past keys and values.
+    ``name`` is the name of the model's argument for past keys and values.
     """
     import torch
 
@@ -52,7 +52,7 @@ def _write(loaded: Loaded, choice: _Choice, read: ReadRows, name: str) -> None:
         if not left:
             return
         if 2 * len(left) <= len(choice.rows):
-            choice.keep(left)
+            choice.rows = [choice.rows[place] for place in left]
             places = torch.tensor(left, device=tokens.device)
             past.batch_select_indices(places)
             tokens, mask = tokens[places], mask[places]
@@ -90,7 +90,7 @@ class _Text:
         self._ends = ends
         self._tokens: list[int] = []
         self._logprobs: list[float] = []
-        # A token has at least one byte, so this many tokens hold any stop string that has just ended.
+        # A token has at least one byte, so this many tokens contain any stop string that has just ended.
         self._tail = max((len(stop.encode()) for stop in prompt.stop), default=-4) + 4
 
     def add(self, token: int) -> None:
@@ -136,7 +136,7 @@ def _first_stop(text: str, stops: Sequence[str]) -> int | None:
 
 
 class _Choice:
-    """Chooses each row's next token, with the row's own seed: other rows of the batch have no effect."""
+    """Chooses each row's next token with the row's seed, so that other rows of the batch have no effect."""
 
     def __init__(self, rows: Sequence[_Text], options: HfOptions, is_closed: Callable[[], bool]) -> None:
         self.rows = rows
@@ -149,12 +149,8 @@ class _Choice:
         self._add(chosen.squeeze(-1).tolist())
         return chosen
 
-    def keep(self, places: Sequence[int]) -> None:
-        """Keep only the rows at ``places``."""
-        self.rows = [self.rows[place] for place in places]
-
     def of_library(self, tokens: Any, scores: Any) -> Any:
-        """Exclude all tokens but the chosen ones, so that the library's greedy search takes these."""
+        """Exclude all tokens except the chosen ones, so that the library's greedy search takes them."""
         import torch
 
         return torch.full_like(scores, -torch.inf).scatter_(-1, self._chosen(scores), 0)
@@ -189,9 +185,9 @@ class _Choice:
 
 
 def draw(scores: Any, temperature: float, top_p: float, uniform: Any) -> Any:
-    """Return one token per row, of shape (rows, 1), drawn by ``uniform``, of that shape and in [0, 1).
+    """Return one token per row, of shape (rows, 1), drawn by ``uniform``, which has this shape and is in [0, 1).
 
-    Only the shortest run of the most probable tokens with a mass of ``top_p`` can be drawn.
+    The draw is among the most probable tokens whose mass reaches ``top_p``.
     """
     import torch
 

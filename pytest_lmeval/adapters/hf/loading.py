@@ -13,7 +13,7 @@ from typing import Any
 from pytest_lmeval.adapters.hf.options import HfOptions, choose_device, fault
 from pytest_lmeval.errors import UsageError
 
-# In the order of transformers, which loads the first kind that it finds.
+# In this order, transformers loads the first kind that it finds.
 _PATTERNS = ("model*.safetensors", "pytorch_model*.bin", "*.safetensors", "*.bin")
 _INSTALL = "pip install 'pytest-lmeval[hf]'"
 _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length")
@@ -21,11 +21,11 @@ _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequen
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A model and the facts needed to ask it.
+    """A model, and facts that requests need.
 
-    ``name`` is the folder's or the hub's. ``window`` is the most tokens it can read, None if its config has no limit.
-    ``ends`` are the tokens that end a text, ``pad`` is the padding token. ``folder`` holds its files; ``revision`` is
-    the hub's commit, if it has one.
+    ``name`` is the name of the folder, or the name on the hub. ``window`` is the most tokens that the model can read,
+    None if its config has no limit. ``ends`` are the tokens that end a text, ``pad`` is the padding token. ``folder``
+    contains the model's files; ``revision`` is the commit on the hub, None for a folder.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Loaded:
 
 
 def find_folder(source: str) -> Path | None:
-    """Return the folder of ``source``, or None for a name on the hub; raise UsageError for anything else."""
+    """Return the folder ``source``, or None if it may be a name on the hub; otherwise raise UsageError."""
     path = Path(source).expanduser()
     if path.is_dir() and not (path / "config.json").is_file():
         hint = "; merge the adapter into its base model first" if (path / "adapter_config.json").exists() else ""
@@ -56,9 +56,9 @@ def find_folder(source: str) -> Path | None:
 
 
 def load(source: str, options: HfOptions, worker: int = 0) -> Loaded:
-    """Load tokenizer and model without printing; raise UsageError if ``source`` has no usable causal model.
+    """Load tokenizer and model without output; raise UsageError if ``source`` is not a usable causal model.
 
-    A folder is read without any network.
+    Loading a folder needs no network.
     """
     folder = find_folder(source)
     if folder is not None and options.revision is not None:
@@ -91,7 +91,7 @@ def _load(source: str, folder: Path | None, options: HfOptions, device: str, tra
     if missing := sorted(found["missing_keys"]):
         named = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
         raise fault(f"{source} lacks {len(missing)} of the model's weights ({named}); it would answer at random")
-    # The folder's defaults for chatting (sampling, penalties) must not affect scores unseen.
+    # The defaults in the folder (sampling, penalties) are for chats, and must not affect scores.
     ends = _ends(model, tokenizer)
     pad = next((token for token in (tokenizer.pad_token_id, *ends) if token is not None), 0)
     model.generation_config = transformers.GenerationConfig(eos_token_id=list(ends) or None, pad_token_id=pad)
@@ -111,7 +111,7 @@ def _load(source: str, folder: Path | None, options: HfOptions, device: str, tra
 
 
 def _check_causal(source: str, config: Any, transformers: Any) -> None:
-    """Refuse a checkpoint that would load but answer at random, such as a masked model."""
+    """Raise UsageError for a checkpoint that would load but answer at random, such as a masked model."""
     causal = transformers.models.auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
     known = {name.lower() for name in causal.values()}
     declared = config.architectures or []
@@ -142,7 +142,7 @@ def _describe(source: str, folder: Path | None, error: Exception) -> str:
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[tuple[Any, Any]]:
-    """Import torch and transformers, and suppress their output and warnings until the end of the block."""
+    """Import torch and transformers; suppress their output and warnings until the end of the block."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -169,7 +169,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def hash_files(paths: Iterable[Path]) -> str:
-    """Return the sha256 of the files' joined contents, like ``cat PATHS | sha256sum``."""
+    """Return the SHA-256 of the files' joined contents, like ``cat PATHS | sha256sum``."""
     digest = hashlib.sha256()
     for path in paths:
         with path.open("rb", buffering=0) as file:

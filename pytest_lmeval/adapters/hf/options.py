@@ -19,11 +19,11 @@ from pytest_lmeval.numbers import Number
 class HfOptions:
     """Options to load the model and to ask it.
 
-    ``temperature`` 0 is greedy; above it, ``seed`` draws tokens from the ``top_p`` most probable mass.
-    ``max_new_tokens`` applies to requests without ``max_tokens``. ``batch_tokens`` limits the tokens that go through
-    the model together, including padding and tokens to be written; ``request_window`` is the number of requests from
-    which a batch is chosen. ``tool_parser`` is the format of tool calls, by default the one whose marks the chat
-    template has. ``threads`` is the number of torch's CPU threads, by default a worker's share of torch's default.
+    Decoding is greedy if ``temperature`` is 0; otherwise ``seed`` seeds the draws from the most probable tokens whose
+    mass reaches ``top_p``. ``max_new_tokens`` applies to requests without ``max_tokens``. ``batch_tokens`` limits the
+    tokens that go through the model together, including padding and tokens to write; the adapter chooses a batch from
+    ``request_window`` requests. ``tool_parser`` is the format of tool calls, by default the format whose marks the chat
+    template contains. ``threads`` is the number of torch's CPU threads, by default a worker's share of torch's default.
     """
 
     device: str = "auto"
@@ -81,7 +81,7 @@ _CHECKS: Mapping[str, Check] = {
 
 
 def read_options(given: Mapping[str, object]) -> HfOptions:
-    """Return the checked options; raise UsageError that names a bad option and the expected value."""
+    """Return the checked options; raise UsageError with the name of a bad option and the expected value."""
     options = HfOptions(**checked("hf", _CHECKS, given))
     if options.top_p < 1 and options.temperature == 0:
         raise fault("option top_p has no effect at temperature 0; expected a temperature above 0 with it")
@@ -91,7 +91,7 @@ def read_options(given: Mapping[str, object]) -> HfOptions:
 
 
 def sampling_of(given: Mapping[str, Any], taken: Collection[str], options: HfOptions) -> tuple[tuple[str, float], ...]:
-    """Return the request's options that are in ``taken``; raise AdapterError for an invalid value."""
+    """Return the options of a request that are in ``taken``; raise AdapterError for an invalid value."""
     own = {name: given[name] for name in taken if given.get(name) is not None} if given else {}
     if not own:
         return ()
@@ -114,19 +114,19 @@ def worker_number(environment: Mapping[str, str]) -> int:
 
 
 def share_threads(threads: int, environment: Mapping[str, str]) -> int:
-    """Return one worker's share of ``threads``, at least one; all of them outside a worker.
+    """Return a worker's share of ``threads``, at least one; outside a worker, return ``threads``.
 
-    Processes with a thread for every core wait for one another at every step: two processes with two threads each took
-    nine times as long on two cores as two with one.
+    Processes with a thread for every core wait for one another at every step: on two cores, two processes with two
+    threads each took nine times as long as two processes with one thread each.
     """
     workers = re.fullmatch(r"[1-9]\d{0,5}", environment.get("PYTEST_XDIST_WORKER_COUNT", ""), re.ASCII)
     return max(1, threads // int(workers[0])) if workers else threads
 
 
 def choose_device(wanted: str, gpus: int, worker: int) -> str:
-    """Return ``cpu`` or ``cuda:N``: worker K gets GPU number K modulo their number.
+    """Return ``cpu`` or ``cuda:N``: worker K gets the GPU K modulo ``gpus``.
 
-    ``wanted`` is ``auto``, ``cpu``, ``cuda`` or ``cuda:N``. Raise UsageError for a missing GPU.
+    ``wanted`` is ``auto``, ``cpu``, ``cuda`` or ``cuda:N``. Raise UsageError for a GPU that does not exist.
 
     >>> choose_device("auto", gpus=2, worker=3)
     'cuda:1'

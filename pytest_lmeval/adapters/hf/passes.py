@@ -1,4 +1,4 @@
-"""Passes through the model; rows with a common beginning read it once."""
+"""Passes through the model, which reads the common beginning of rows once."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pytest_lmeval.adapters.hf.rows import AnyRow, Batch, rows_of
 def can_go_on(model: Any) -> bool:
     """Return True if ``model`` can continue from keys and values that were computed for other rows.
 
-    True only for the library's own models with full attention in all layers: layers that slide, recur or compress keep
-    another state.
+    This is True only for models of the library with full attention in all layers: layers with sliding windows,
+    recurrence or compression keep another state.
     """
     config = model.config.get_text_config()
     layers = set(getattr(config, "layer_types", None) or ["full_attention"])
@@ -50,7 +50,7 @@ def positions(mask: Any) -> Any:
 class ReadRows(NamedTuple):
     """The output of a pass: ``logits`` of the last positions, of shape (rows, positions, vocabulary).
 
-    To continue, it also has the keys and values of the ``past``, if requested, and the attention ``mask`` so far.
+    The next pass needs the ``past`` keys and values, which exist on request, and the attention ``mask`` so far.
     """
 
     logits: Any
@@ -59,7 +59,7 @@ class ReadRows(NamedTuple):
 
 
 class Reader:
-    """Reads batches, and keeps the beginning of the last one for the next, which may share it.
+    """Reads batches, and keeps the beginning of the last batch, which the next batch may share.
 
     ``past`` is the model's name for past keys and values.
     """
@@ -71,7 +71,7 @@ class Reader:
         self._kept: tuple[tuple[int, ...], ReadRows] | None = None
 
     def read(self, loaded: Loaded, batch: Batch[AnyRow], *, keep_past: bool = False) -> ReadRows:
-        """Return at least the predictions that the rows of the batch need, equally many for each row."""
+        """Return at least the predictions that the rows of the batch need, the same number for each row."""
         import torch
 
         begun = self._begin(loaded, batch) if batch[0].shared else None
@@ -87,7 +87,6 @@ class Reader:
         self._kept = None
 
     def _begin(self, loaded: Loaded, batch: Batch[AnyRow]) -> ReadRows:
-        """Return the beginning of every row."""
         import torch
 
         read = self._read_once(loaded, batch)
@@ -100,11 +99,11 @@ class Reader:
         beginnings = [family.beginning for family in batch]
         if self._kept is not None and [self._kept[0]] == beginnings:
             return self._kept[1]
-        # Drop it first: there may be no memory for two.
+        # Drop the old beginning first: the memory may not suffice for two.
         self._kept = None
         tokens, mask = padded(beginnings, loaded.pad, loaded.device)
         read = self._pass(loaded, tokens, mask, 1, None, keep_past=True)
-        # The next batch seldom has the same several families.
+        # If a batch has several families, the next batch seldom has the same ones.
         if len(batch) == 1:
             self._kept = beginnings[0], read
         return read

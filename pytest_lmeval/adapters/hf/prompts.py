@@ -1,7 +1,7 @@
-"""Turn text into tokens, and back.
+"""Turn text into tokens, and tokens into text.
 
 A plain text gets the tokenizer's prefix (most often one BOS token) and no suffix. The chat template writes a
-conversation with its special tokens.
+conversation, including its special tokens.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BEFORE = 8  # enough tokens to show a tokenizer that the next token does not be
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """A text; with ``is_template``, the chat template wrote its beginning with the special tokens."""
+    """A text; if ``is_template``, it begins with the output of the chat template, which includes special tokens."""
 
     text: str
     is_template: bool = False
@@ -42,7 +42,8 @@ class Prompts:
             raise fault("option chat is true, but the tokenizer has no chat template")
         if not self.is_chat and (options.system is not None or options.chat_template_kwargs):
             raise fault("options system and chat_template_kwargs need a chat template, and the tokenizer has none")
-        self._tools_family = self._family_of_tools()
+        known = options.tool_parser != "auto"
+        self._tools_family = options.tool_parser if known else family_of(str(tokenizer.chat_template or ""))
         self.think_tags: tuple[str, str] | None = None
         self._prefix = self._find_prefix()
         starts = (tokenizer.bos_token_id, tokenizer.eos_token_id)
@@ -66,7 +67,7 @@ class Prompts:
         return tokens, opened
 
     def parsed(self, text: str, *, opened: bool, tools: bool) -> tuple[str, str, tuple[ToolCall, ...]]:
-        """Return the thoughts, answer and calls in the model's text; ``opened``: the prompt began thoughts."""
+        """Return thoughts, answer and calls in the model's text; ``opened`` is True if the prompt began thoughts."""
         found = split_thoughts(text, self.think_tags, opened=opened) if self.think_tags else None
         thoughts, answer = found or ("", text)
         return thoughts, *(parse_calls(answer, self._tools_family) if tools else (answer, ()))
@@ -74,10 +75,6 @@ class Prompts:
     def count(self, text: str) -> int:
         """Return the number of tokens in a text."""
         return len(self._encode(text))
-
-    def _family_of_tools(self) -> str:
-        given = self._options.tool_parser
-        return given if given != "auto" else family_of(str(self._tokenizer.chat_template or ""))
 
     def _with_tools(self, request: Generate) -> str:
         tools = [{"type": "function", "function": dict(tool)} for tool in request.tools]
@@ -91,14 +88,14 @@ class Prompts:
         return text
 
     def split_requests(self, requests: Sequence[LogLikelihood]) -> list[tuple[list[int], int] | AdapterError]:
-        """Return the tokens of each request, and how many of them, at the end, are the continuation's; or an error.
+        """Return the tokens of each request, and the number of tokens of its continuation, or an error.
 
-        Tokens that the context alone also begins with are the context's. If the tokenizer joins the context's last
-        characters (most often a blank) with the continuation's first, the joint token is the continuation's. At least
-        one token comes before it: BOS, or else EOS, if the context has no tokens.
+        The context consists of the tokens that the text shares with the context alone. If the tokenizer joins the last
+        characters of the context (most often a blank) with the first of the continuation, the joint token belongs to
+        the continuation. At least one token precedes it: if the context has no tokens, BOS, or else EOS.
 
-        The chat template writes a context with messages. The tokenizer is called once for all texts: with many short
-        ones, single calls would cost more than the model.
+        The chat template writes a context with messages. One call of the tokenizer reads all texts: for many short
+        texts, single calls would cost more than the model.
         """
         requests = [*map(_with_blanks_behind, requests)]
         contexts = self._contexts(requests)
@@ -132,7 +129,7 @@ class Prompts:
         return whole, len(whole) - shared
 
     def text_after(self, prompt: Sequence[int], written: Sequence[int]) -> str:
-        """Return ``written`` as text after ``prompt``, with its leading blank, which many tokenizers drop."""
+        """Return ``written`` as text after ``prompt``, including a leading blank, which many tokenizers drop."""
         before = list(prompt[-_BEFORE:])
         start, whole = self.decode(before), self.decode([*before, *written])
         return whole[len(start) :] if whole.startswith(start) else self.decode(written)
@@ -153,7 +150,7 @@ class Prompts:
 
     @cached_property
     def _kept(self) -> frozenset[int]:
-        """The special tokens around thoughts and calls, which tell these from an answer."""
+        """The special tokens around thoughts and calls, which separate them from an answer."""
         family = FAMILIES.get(self._tools_family)
         marks = {*(self.think_tags or ()), *(family.special if family else ())}
         named = zip(self._tokenizer.all_special_tokens, self._tokenizer.all_special_ids, strict=True)
@@ -212,7 +209,7 @@ def _turn(message: Message) -> dict[str, object]:
 
 
 def _with_blanks_behind(request: LogLikelihood) -> LogLikelihood:
-    """Move blanks from the end of the context to the continuation if the request asks for it: tokenizers join them."""
+    """If the request says so, move blanks from the end of the context to the continuation: tokenizers join them."""
     bare = request.context.rstrip()
     if not request.moves_blanks or request.messages or not bare:
         return request

@@ -1,4 +1,4 @@
-"""The rows that the model reads for requests, and the families of rows with a common beginning."""
+"""The rows that the model reads to answer requests, and families of rows with a common beginning."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import ClassVar, Generic, TypeAlias, TypeVar
 from pytest_lmeval.adapters.hf.prompts import shared_length
 
 _WORTH_SAVING = 0.4
-"""The share of a family's tokens that sharing must save, since a second pass through the model has its own cost."""
+"""The share of a family's tokens that sharing must save: it takes a second pass through the model."""
 Sampling: TypeAlias = tuple[tuple[str, float], ...]
 """Options of a request that override the adapter's, sorted by name."""
 
 
 @dataclass(slots=True)
 class ScoredRow:
-    """A row whose continuations are scored: by request number, the tokens of the continuation.
+    """A row for scoring continuations; ``asked`` has the tokens of each continuation by the number of its request.
 
-    The i-th last of a continuation's tokens is predicted at the i-th last token that is read.
+    The model predicts the i-th last token of a continuation at the i-th last token that it reads.
     """
 
     tokens: list[int]
@@ -30,7 +30,7 @@ class ScoredRow:
 
     @property
     def kept(self) -> int:
-        """The number of predictions needed, at the end of the row."""
+        """The number of needed predictions, which are at the end of the row."""
         return max(map(len, self.asked.values()))
 
     @property
@@ -41,10 +41,10 @@ class ScoredRow:
 
 @dataclass(frozen=True, slots=True)
 class Prompted:
-    """A prompt of ``tokens`` with room for ``room`` more; ``seed`` seeds the draws for it alone.
+    """A prompt of ``tokens`` and the number of tokens to write, ``room``; ``seed`` seeds the draws for this prompt.
 
-    ``opened`` is true if it ends within thoughts, ``tools`` if the model may call tools. ``number`` is the request's.
-    All rows of a batch have the same ``sampling``.
+    ``opened`` is True if the prompt ends within thoughts, ``tools`` if the model may call tools. ``number`` is the
+    number of the request. All rows of a batch have the same ``sampling``.
     """
 
     tokens: list[int]
@@ -70,7 +70,7 @@ AnyRow = TypeVar("AnyRow", bound=Row)
 
 @dataclass(frozen=True, slots=True)
 class RowFamily(Generic[AnyRow]):
-    """Rows that begin with the same ``shared`` tokens, and need no prediction at any of them."""
+    """Rows that begin with the same ``shared`` tokens, and need no prediction at these tokens."""
 
     rows: Sequence[AnyRow]
     shared: int = 0
@@ -82,7 +82,7 @@ class RowFamily(Generic[AnyRow]):
 
 
 Batch = Sequence[RowFamily[AnyRow]]
-"""Families that go through the model together: either all share a beginning, or none does."""
+"""Families that go through the model together: either every family has a shared beginning, or no family has."""
 
 
 def rows_of(batch: Batch[AnyRow]) -> list[AnyRow]:
@@ -91,37 +91,28 @@ def rows_of(batch: Batch[AnyRow]) -> list[AnyRow]:
 
 
 def families(rows: Iterable[AnyRow]) -> list[RowFamily[AnyRow]]:
-    """Group rows into families; a row that shares too little becomes its own family.
+    """Group rows into families; a row that shares too few tokens with others is a family by itself.
 
     >>> long = [1, 2, 3, 4, 5, 6]
     >>> rows = [ScoredRow([*long, 7, 8], {0: [8, 9]}), ScoredRow([5], {1: [6]}), ScoredRow([*long, 9], {2: [9]})]
     >>> [(family.shared, len(family.rows)) for family in families(rows)]
     [(6, 2), (0, 1)]
     """
-    found: list[_Members[AnyRow]] = []
+    found: list[RowFamily[AnyRow]] = []
+    members: list[AnyRow] = []
+    shared = total = 0
     # Sorting places rows with the same beginning next to each other.
     for row in sorted(rows, key=lambda row: row.tokens):
-        if not (found and found[-1].take(row)):
-            found.append(_Members(row))
-    return [RowFamily(each.rows, each.shared if len(each.rows) > 1 else 0) for each in found]
-
-
-class _Members(Generic[AnyRow]):
-    """The rows of a family so far, in the order of their tokens, and the length of their common beginning."""
-
-    def __init__(self, row: AnyRow) -> None:
-        self.rows = [row]
-        self.shared = len(row.tokens) - row.kept
-        self._total = len(row.tokens)
-
-    def take(self, row: AnyRow) -> bool:
-        """Add a row if that saves enough; return True if so."""
-        begun = self.rows[0].tokens[: self.shared]
-        # Most rows have the whole beginning, and comparing lists is much faster than comparing token by token.
-        shared = self.shared if row.tokens[: self.shared] == begun else shared_length(begun, row.tokens)
-        shared, total = min(shared, len(row.tokens) - row.kept), self._total + len(row.tokens)
-        if shared * len(self.rows) < _WORTH_SAVING * total:
-            return False
-        self.rows.append(row)
-        self.shared, self._total = shared, total
-        return True
+        size, most = len(row.tokens), len(row.tokens) - row.kept
+        if members:
+            begun = members[0].tokens[:shared]
+            # Most rows have the whole beginning, and comparing lists is much faster than comparing token by token.
+            same = shared if row.tokens[:shared] == begun else shared_length(begun, row.tokens)
+            if min(same, most) * len(members) >= _WORTH_SAVING * (total + size):
+                members.append(row)
+                shared, total = min(same, most), total + size
+                found[-1] = RowFamily(members, shared)
+                continue
+        members, shared, total = [row], most, size
+        found.append(RowFamily(members))
+    return found

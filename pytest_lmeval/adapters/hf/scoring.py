@@ -1,4 +1,4 @@
-"""Log-likelihoods of given texts; a long text is read in windows of the model's length."""
+"""Log-likelihoods of given texts; the model reads a long text in windows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from pytest_lmeval.types import LogProb
 
 _Answers = dict[int, LogProb | AdapterError]
 Split = tuple[list[int], int]
-"""Tokens, and the number of them, at the end, that are predicted."""
+"""Tokens, and the number of tokens at their end that the model predicts."""
 
 
 def readings(split: Mapping[int, Split], window: int | None) -> list[ScoredRow]:
-    """Return the rows that answer every request, cropped on the left to the ``window``.
+    """Return the rows that answer all requests, cropped on the left to the ``window``.
 
-    Requests for which the model reads equal tokens share a row, such as requests for one token after one context.
+    If the model reads the same tokens for several requests, such as requests for one token after one context, these
+    requests share a row.
     """
     rows: dict[tuple[int, ...], ScoredRow] = {}
     for number, (tokens, size) in split.items():
@@ -42,7 +43,7 @@ def score(loaded: Loaded, reader: Reader, batch: Batch[ScoredRow]) -> _Answers:
 
 
 def _answers(rows: Sequence[ScoredRow], predicted: Any) -> Iterator[tuple[int, LogProb | AdapterError]]:
-    """Yield the number and answer of every request; look all of them up in one step, which is faster."""
+    """Yield the number and answer of every request; one step looks up all answers, which is faster."""
     import torch
 
     asked: list[tuple[int, list[int]]] = []
@@ -68,7 +69,7 @@ def _look_up(predicted: Any, places: Any, targets: Any) -> tuple[list[float], li
     logprobs = predicted.float().log_softmax(-1)
     each = logprobs[places, targets]
     likely = each == logprobs.amax(-1)[places]
-    # Finding the first takes several times as long: do it only if a target is among the likeliest.
+    # Finding the first token takes several times as long, so do it only if a target is among the likeliest.
     likely[likely.clone()] = predicted[places[likely]].argmax(-1) == targets[likely]
     return each.tolist(), likely.tolist()
 
@@ -81,10 +82,10 @@ def _logprob(tokens: Sequence[int], each: Sequence[float], greedy: bool) -> LogP
 
 
 def windows(start: Sequence[int], tokens: Sequence[int], size: int | None) -> Iterator[Split]:
-    """Yield the windows of a text for a model that reads ``size`` tokens at once, or any number for None.
+    """Yield the windows of a text for a model that reads ``size`` tokens at once, or any number if it is None.
 
-    The first window has only ``start`` as its context. Every other one predicts the next ``size`` tokens after the one
-    before them; the last predicts the rest, with as many tokens before it as the model reads.
+    The context of the first window is only ``start``. Each further window predicts the next ``size`` tokens from the
+    token before them; the last window predicts the remaining tokens, with as many tokens before as the model can read.
     """
     length = len(tokens) if size is None else size
     whole = [*start, *tokens]
@@ -92,14 +93,14 @@ def windows(start: Sequence[int], tokens: Sequence[int], size: int | None) -> It
     while done < len(tokens):
         count = min(length, len(tokens) - done)
         end = len(start) + done + count
-        # A window is the tokens that are read, and one more. The first has no text before it.
+        # A window consists of the tokens to read and one further token. The first has no text before it.
         begin = end - count - len(start) if done == 0 else end - length - 1
         yield whole[max(0, begin) : end], count
         done += count
 
 
 def joined(parts: Sequence[LogProb]) -> LogProb:
-    """Return the log-probability of a whole text from those of its windows."""
+    """Return the log-probability of a whole text from the log-probabilities of its windows."""
     tokens = tuple(each for part in parts for each in part.tokens)
     ids = tuple(each for part in parts for each in part.ids)
     times = [part.latency_ms for part in parts if part.latency_ms is not None]

@@ -1,4 +1,4 @@
-"""One replica in a process on a node, which Ray runs."""
+"""One replica, in a process that Ray runs on a node."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.frozen import dataclass
 
-# Named, not imported: only the node needs it, and ``asking`` is above the adapters.
+# A name instead of an import: only the node needs the class, and ``asking`` is above the adapters.
 _SERVED = "pytest_lmeval.asking.served:Served"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelOrder:
-    """The adapter for a replica: its spec and options, the project's folder, and the run's."""
+    """The adapter for a replica: its spec and options, the folder of the project, and the folder of the run."""
 
     spec: str
     options: dict[str, Any]
@@ -35,7 +35,7 @@ class ReplicaActor:
         self._served: Any = None
 
     async def load(self) -> Any:
-        """Make the adapter; return the facts of its model, or the error as text."""
+        """Make the adapter; return facts about its model, or an error as text."""
         return await asyncio.to_thread(self._load)
 
     async def ask(self, requests: Sequence[Any], think_tags: tuple[str, str] | None) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The adapter ``ray``, which a run uses like the adapter that it copies."""
+"""The adapter ``ray``; a run uses it like the adapter that it copies."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def make(spec: str, **given: Any) -> RayAdapter:
 
 
 class RayAdapter:
-    """Passes requests to replicas, with the name, identity and attributes of the adapter that it copies."""
+    """Sends requests to replicas; has the name, the identity and the attributes of the adapter that it copies."""
 
     is_ready = True
     identity: Any = None
@@ -50,33 +50,17 @@ class RayAdapter:
         self.requests_in_flight = options.in_flight
         self._manifest = facts.manifest
         self._pool = pool
-        self.think_tags = THINK_TAGS
+        # The run may set the tags around thoughts, and the time limit of a request from its start on a replica.
+        self.think_tags: tuple[str, str] | None = THINK_TAGS
+        self.time_limit_s = float("inf")
         if facts.generates:
             self.complete = self._answer
         if facts.scores:
             self.loglikelihood = self._score
 
     @property
-    def think_tags(self) -> tuple[str, str] | None:
-        """The tags around thoughts; set by the run."""
-        return self._pool.think_tags
-
-    @think_tags.setter
-    def think_tags(self, tags: tuple[str, str] | None) -> None:
-        self._pool.think_tags = tags
-
-    @property
-    def time_limit_s(self) -> float:
-        """The seconds for a request, from its start on a replica; set by the run."""
-        return self._pool.time_limit_s
-
-    @time_limit_s.setter
-    def time_limit_s(self, seconds: float) -> None:
-        self._pool.time_limit_s = seconds
-
-    @property
     def manifest(self) -> dict[str, Any]:
-        """The model, the places of its replicas, and the number of deaths."""
+        """The model's manifest, the places of the replicas, and the number of replicas that died."""
         remarks = {"remarks": list(self._pool.remarks)} if self._pool.remarks else {}
         return {**self._manifest, "replicas": self._pool.places, "deaths": self._pool.deaths, **remarks}
 
@@ -100,6 +84,7 @@ class RayAdapter:
             with suppress(RuntimeError):  # the run has closed its loop
                 loop.call_soon_threadsafe(settle, found)
 
+        self._pool.think_tags, self._pool.time_limit_s = self.think_tags, self.time_limit_s
         self._pool.ask(SharedRequest(request, deliver, answer.done))
         found = await answer
         if isinstance(found, AdapterDown):

@@ -31,7 +31,7 @@ def connect(options: RayOptions) -> Any:
             _reach(options.address)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                # The nodes' output is in their logs; here it would be mixed with the output of tests.
+                # The nodes' output is in their logs; here it would mix with the output of tests.
                 ray.init(address=options.address, log_to_driver=False, logging_level=logging.ERROR)
         except Exception as error:
             reason = " ".join(str(error).split())
@@ -46,7 +46,7 @@ def connect(options: RayOptions) -> Any:
 
 
 def _reach(address: str) -> None:
-    """Raise OSError if no cluster listens: Ray itself tries for minutes."""
+    """Raise OSError if no cluster listens at the address: Ray would retry for minutes."""
     named = os.environ.get("RAY_ADDRESS", "") if address == "auto" else address
     host, colon, port = named.rpartition(":")
     if colon and port.isdecimal():
@@ -64,15 +64,15 @@ class RemoteReplica:
         self._actor = actor.remote(order, "")
 
     def load(self, then: Then) -> None:
-        """Have the process make its adapter."""
+        """Tell the process to make its adapter."""
         _call(self._actor.load.remote(), then)
 
     def ask(self, requests: Sequence[Any], think_tags: tuple[str, str] | None, then: Then) -> None:
-        """Have the process answer requests."""
+        """Send requests to the process."""
         _call(self._actor.ask.remote(requests, think_tags), then)
 
     def close(self) -> Any:
-        """Have the process close its adapter; return a reference for :func:`wait_closed`."""
+        """Tell the process to close its adapter; return a reference for :func:`wait_closed`."""
         return self._actor.close.remote()
 
     def end(self) -> None:
@@ -80,7 +80,7 @@ class RemoteReplica:
         self._ray.kill(self._actor, no_restart=True)
 
     def died(self, error: BaseException) -> bool:
-        """Return True if ``error`` means that the process or its node is gone, and not an error of the model."""
+        """Return True if ``error`` means that the process or its node died; False for an error of the model."""
         known = self._ray.exceptions
         return isinstance(error, known.RayError) and not isinstance(error, known.RayTaskError)
 
@@ -90,7 +90,7 @@ class RemoteReplica:
 
 
 def wait_closed(ray: Any, closing: Sequence[Any]) -> None:
-    """Wait up to 2 s for adapters that are being closed."""
+    """Wait up to 2 s until adapters have closed."""
     if closing:
         ray.wait(list(closing), num_returns=len(closing), timeout=_CLOSING_S)
 

@@ -1,4 +1,4 @@
-"""The options of the adapter ``ray``; all others belong to the adapter that it copies."""
+"""The options of the adapter ``ray``; all other options belong to the adapter that it copies."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class RayOptions:
     """The number of replicas, the needs of each, and the distribution of requests.
 
     ``num_gpus`` and ``num_cpus`` apply to each replica. A replica has at most ``ahead`` batches of ``batch_size``
-    requests at a time. ``restarts`` limits the replicas that replace dead ones. ``wait_s`` limits the seconds in which
-    a replica becomes ready, and those without any answer.
+    requests at a time. ``restarts`` is the most replicas that may replace dead ones. ``wait_s`` is the most seconds
+    until a replica is ready, and the most seconds without an answer from it.
     """
 
     replicas: int = 8
@@ -35,7 +35,7 @@ class RayOptions:
 
     @property
     def in_flight(self) -> int:
-        """The requests that keep all replicas busy: their own, and a waiting batch for each."""
+        """The number of requests that keep all replicas busy: their batches, and a waiting batch for each replica."""
         return self.replicas * (self.ahead + 1) * self.batch_size
 
 
@@ -60,7 +60,7 @@ LARGEST_IN_FLIGHT = 1_000_000
 
 
 def shared_out(given: Mapping[str, Any]) -> tuple[RayOptions, dict[str, Any]]:
-    """Return the adapter's own options, and those of the adapter that it copies; raise UsageError for a bad value."""
+    """Return the options of ``ray``, and the options of the copied adapter; raise UsageError for a bad value."""
     own = checked("ray", _CHECKS, {name: value for name, value in given.items() if name in NAMES})
     options = RayOptions(**own)
     if options.in_flight > LARGEST_IN_FLIGHT:
@@ -72,13 +72,13 @@ def shared_out(given: Mapping[str, Any]) -> tuple[RayOptions, dict[str, Any]]:
 def lack(nodes: Sequence[Mapping[str, float]], options: RayOptions) -> str:
     """Return a message if the ``nodes`` of a cluster lack room for all replicas, else "".
 
-    A node is its resources by Ray's names: ``CPU``, ``GPU``. A replica runs on one node.
+    ``nodes`` has the resources of each node, by Ray's names: ``CPU``, ``GPU``. A replica runs on one node.
     """
     each = {"CPU": options.num_cpus, "GPU": options.num_gpus}
     needs = {name: number for name, number in each.items() if number}
     if not needs:
         return ""
-    # A billionth more, so that three thirds of a GPU are one.
+    # A billionth is added, so that three thirds of a GPU are one GPU.
     room = sum(min(int(node.get(name, 0) / number + 1e-9) for name, number in needs.items()) for node in nodes)
     if room >= options.replicas:
         return ""

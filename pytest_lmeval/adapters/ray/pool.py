@@ -16,7 +16,7 @@ from pytest_lmeval.adapters.ray.sharing import SentBatch, SharedRequest, Sharing
 from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, RequestRefused, UsageError
 
 _LOOK_S = 0.25
-# The time that a request waits for others, to form a batch.
+# The time for which a request waits for other requests, to form a batch.
 _GATHER_S = 0.002
 _CLOSING_S = 3.0
 
@@ -31,14 +31,14 @@ class PoolMember:
 
     @property
     def place(self) -> str:
-        """The process and node, for messages."""
+        """The process and the node, for messages."""
         return "a replica that was not ready" if self.facts is None else self.facts.place
 
 
 class Pool:
-    """Starts replicas by ``start`` and asks them; calls from other threads become events of its one thread.
+    """Calls ``start`` to start a replica, and sends requests to replicas; all work is done in one thread.
 
-    ``finish`` waits for replicas that are closing.
+    Calls from other threads become events of this thread. ``finish`` waits for replicas that are closing.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Pool:
         self._thread = threading.Thread(target=self._run, name="lmeval-replicas", daemon=True)
 
     def open(self) -> ReplicaFacts:
-        """Start all replicas and return the facts of the first that is ready; raise UsageError if none is."""
+        """Start all replicas, and return the facts of the first ready replica; raise UsageError if all fail."""
         self._thread.start()
         for _ in range(self._options.replicas):
             self._events.put(self._start)
@@ -153,7 +153,7 @@ class Pool:
             self._sharing.join(member, time.monotonic())
 
     def _refuse(self, member: PoolMember, why: str) -> None:
-        """Drop a replica; without a ready one, give up the run."""
+        """Drop a replica; if no replica has been ready, give up the run."""
         self._remove(member)
         if self.facts is None:
             self._give_up(why)
@@ -191,7 +191,7 @@ class Pool:
                 request.deliver(answer)
 
     def _died(self, member: PoolMember, reason: str, *, blames: bool = True) -> None:
-        """Retry the requests of a dead replica one by one, and start another replica."""
+        """Retry the requests of a dead replica one by one, and start a new replica."""
         self._remove(member)
         self.deaths += 1
         for request in self._sharing.leave(member, blames=blames):
@@ -229,7 +229,7 @@ class Pool:
                 request.deliver(AdapterTimeout(f"no response within {allowed}"))
         for silent in self._sharing.silent(now, wait_s):
             assert isinstance(silent, PoolMember)
-            self._died(silent, f"it answered nothing for {wait_s:g} s (wait_s)")
+            self._died(silent, f"it did not answer for {wait_s:g} s (wait_s)")
 
 
 def _reason(error: BaseException) -> str:

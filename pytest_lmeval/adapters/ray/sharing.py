@@ -1,4 +1,4 @@
-"""Distribute requests to replicas: pure bookkeeping, without a clock, a thread or Ray."""
+"""Distribute requests to replicas; this module only keeps accounts, without a clock, threads or Ray."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MOST_DEATHS = 2
-"""The number of replicas that die with a request before it is dropped."""
+"""A request is dropped when so many replicas have died with it."""
 
 
 @dataclass(eq=False, slots=True)
 class SharedRequest:
-    """A request: ``deliver`` takes its answer, ``is_dropped`` is true once no answer is needed.
+    """A request: ``deliver`` receives the answer, ``is_dropped`` returns True once no answer is needed.
 
-    ``deaths`` is the number of replicas that died with it.
+    ``deaths`` is the number of replicas that died while they had the request.
     """
 
     request: Any
@@ -28,7 +28,8 @@ class SharedRequest:
 class SentBatch:
     """Requests that a replica got together, and the time from which its model may work on them.
 
-    A batch that is ``alone`` is the only one of its replica. A ``late`` batch has already been answered with a timeout.
+    A batch that is ``alone`` is the only batch of its replica. The requests of a ``late`` batch have already got a
+    timeout as their answer.
     """
 
     requests: list[SharedRequest]
@@ -39,7 +40,7 @@ class SentBatch:
 
 @dataclass(eq=False, slots=True)
 class Load:
-    """The batches of one replica, in order, and the time when it last was idle or answered."""
+    """The batches of one replica, in order, and the last time at which it was idle or answered."""
 
     batches: list[SentBatch] = field(default_factory=list)
     since: float = 0.0
@@ -51,16 +52,16 @@ class Load:
 
     @property
     def takes_no_more(self) -> bool:
-        """True with a suspect or a late batch, after which the replica may be dead."""
+        """True if the replica has a suspect or a late batch, after which it may be dead."""
         return any(batch.alone or batch.late for batch in self.batches)
 
 
 class Sharing:
     """Gives requests to the least busy replica first, in ``ahead`` batches of up to ``batch_size`` each.
 
-    Few requests are spread over all replicas. Requests of a dead replica go first, each alone to an idle replica: if
-    that dies, too, the request is the cause. A model that ``streams`` starts all its requests at once, so it gets as
-    many, one by one.
+    A small number of requests is spread over all replicas. Requests of a dead replica come first, each alone on an idle
+    replica: if this replica dies, too, the request is the cause. A model that ``streams`` starts all its requests at
+    once, so it gets the same number of requests one by one.
     """
 
     def __init__(self, ahead: int, batch_size: int, *, streams: bool = False) -> None:
@@ -81,7 +82,7 @@ class Sharing:
     def leave(self, replica: Hashable, *, blames: bool = True) -> list[SharedRequest]:
         """Remove a dead replica; return the requests to drop.
 
-        The death counts against its requests if it ``blames`` them: not if the node could not be reached.
+        If ``blames`` is true, count the death against its requests; it is false if the node could not be reached.
         """
         load = self._loads.pop(replica, Load())
         lost = [request for batch in load.batches if not batch.late for request in batch.requests]
@@ -91,7 +92,7 @@ class Sharing:
         return [request for request in lost if request.deaths >= MOST_DEATHS]
 
     def next(self, now: float) -> tuple[Hashable, SentBatch] | None:
-        """Return the next replica and batch; None if no request waits or no replica has room."""
+        """Return the next batch and the replica for it; None if no request waits, or if no replica has room."""
         free = [replica for replica, load in self._loads.items() if not load.takes_no_more]
         free.sort(key=lambda replica: self._loads[replica].requests)
         _drop(self._suspects)
@@ -108,7 +109,7 @@ class Sharing:
         return chosen, self._sent(chosen, [self._waiting.popleft() for _ in range(size)], now)
 
     def answered(self, replica: Hashable, batch: SentBatch, now: float) -> bool:
-        """Remove an answered batch; return True if its answers count, which a removed replica's do not."""
+        """Remove an answered batch; return True if its answers count, unless it is late or its replica was removed."""
         load = self._loads.get(replica)
         if load is None or batch not in load.batches:
             return False
@@ -119,7 +120,7 @@ class Sharing:
         return not batch.late
 
     def overdue(self, now: float, limit_s: float) -> Iterator[SentBatch]:
-        """Yield each batch once that exceeds ``limit_s`` per request, and mark it as late."""
+        """Mark each batch that exceeds ``limit_s`` per request as late, and yield it once."""
         for load in self._loads.values():
             for batch in load.batches if self._streams else load.batches[:1]:
                 if not batch.late and now - batch.began > limit_s * len(batch.requests):
@@ -127,7 +128,7 @@ class Sharing:
                     yield batch
 
     def silent(self, now: float, wait_s: float) -> list[Hashable]:
-        """Return the replicas with requests and without an answer for ``wait_s``."""
+        """Return the replicas with requests that have not answered for ``wait_s`` seconds."""
         return [replica for replica, load in self._loads.items() if load.batches and now - load.since > wait_s]
 
     def take_all(self) -> list[SharedRequest]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import keyword
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.metrics.parts.declare import Extras
 from pytest_lmeval.sandbox.inside.wire import UnfitError, encode
 
 DEFAULT_TIMEOUT_S = 3.0
@@ -32,9 +33,9 @@ MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "in": "holds", "not in":
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """One target: ``source`` is sent to the program's process, the rest stays here.
+    """One target: only ``source`` is sent to the program's process.
 
-    The returned value, or its distance from ``centre`` if that is not None, must be in the relation ``operator`` to
+    The returned value, or its distance from ``centre`` if that is not None, must have the relation ``operator`` to
     ``literal``. An empty operator accepts any true value.
     """
 
@@ -59,7 +60,7 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Tests:
-    """Source that defines ``check(candidate)``, and the function of the program that is the candidate."""
+    """Source that defines ``check(candidate)``, and the name of the program's function that it checks."""
 
     __test__ = False
 
@@ -69,12 +70,12 @@ class Tests:
 
 @dataclass(frozen=True, slots=True)
 class Stdouts:
-    """The outputs, one of which the program must print."""
+    """Outputs; the program must print one of them."""
 
     targets: tuple[str, ...]
 
 
-def timeout_of(mapping: Mapping[str, Any], prefix: str = "extras") -> float:
+def timeout_of(mapping: Extras, prefix: str = "extras") -> float:
     """Return the CPU seconds of ``timeout_s``, 3 by default; refuse values outside (0, 30]."""
     value = mapping.get("timeout_s", DEFAULT_TIMEOUT_S)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -86,13 +87,13 @@ def timeout_of(mapping: Mapping[str, Any], prefix: str = "extras") -> float:
 
 
 def plan_targets(targets: Sequence[str]) -> tuple[Expression, ...]:
-    """Return the parsed targets; refuse those that are not Python expressions."""
+    """Return the parsed targets; refuse targets that are not Python expressions."""
     if not targets:
         raise RecordRefused("bad_type", "targets", "expected at least one Python expression")
     return tuple(_expression(number, target) for number, target in enumerate(targets, 1))
 
 
-def plan_extras(extras: Mapping[str, Any], targets: Sequence[str]) -> Pairs | Tests | Stdouts:
+def plan_extras(extras: Extras, targets: Sequence[str]) -> Pairs | Tests | Stdouts:
     """Return the expectations of the extras, in exactly one of three forms; refuse other extras."""
     given = [name for name in FORMS if name in extras]
     if len(given) != 1:
@@ -112,7 +113,7 @@ def _rule(value: object, kind: type) -> str:
     return "bad_value" if isinstance(value, kind) else "bad_type"
 
 
-def _entry_point(extras: Mapping[str, Any], default: str | None) -> str:
+def _entry_point(extras: Extras, default: str | None) -> str:
     name = extras.get("entry_point", default)
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         rule = "bad_value" if "entry_point" not in extras else _rule(name, str)
@@ -204,7 +205,7 @@ def _decidable(name: str, sign: str, literal: Any) -> bool:
 
 
 def _distance(node: ast.expr) -> tuple[ast.expr, float | int | None]:
-    """Split ``abs(asked - number)``, so that the number, which is the answer, stays here."""
+    """Split ``abs(asked - number)``, so that the program's process does not get the number, which is the answer."""
     match node:
         case ast.Call(func=ast.Name(id="abs"), args=[ast.BinOp(left=left, op=ast.Sub(), right=right)], keywords=[]):
             for asked, side in ((left, right), (right, left)):

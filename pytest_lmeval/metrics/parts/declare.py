@@ -1,23 +1,25 @@
-"""Declare a metric to the registry, beside its function."""
+"""Declare a function as a metric for the registry."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from pytest_lmeval.types import Metric
 
-__all__ = ["DECLARED", "metric"]
+__all__ = ["DECLARED", "Extras", "metric"]
 
+Extras = Mapping[str, Any]
+"""The extras of a record: JSON values by name; a metric reads only the names that it declares."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 DECLARED = "declared_metric"
-"""The attribute of a function that holds its declaration."""
+"""The name of a function's attribute that contains its declaration."""
 
 
 def metric(
     name: str = "", *, threshold: float = 1.0, extras: tuple[str, ...] = (), **needs: Any
 ) -> Callable[[_Function], _Function]:
-    """Declare a function as the metric ``name``, by default its own name; see :class:`~pytest_lmeval.types.Metric`.
+    """Declare a function as the metric ``name``, by default the function's; see :class:`~pytest_lmeval.types.Metric`.
 
     ``needs`` sets other fields of ``Metric``: ``check``, ``needs_sandbox``, ``needs_targets``, ``takes_calls``,
     ``asks_judge``, ``package`` and ``install``.

@@ -1,7 +1,7 @@
 """Compare two texts as mathematics by math-verify, in the process of worker_child.py.
 
 math-verify passes plain expressions of digits and operators to ``eval``, and algebra can take for ever: the process is
-confined, and killed at its limit. Its own limits are off: they are signals, which C code does not handle in time.
+confined, and killed at its limit. The limits of math-verify are off: they are signals, which C code handles too late.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def answer(prediction: str, target: str) -> str:
         return "unparsed"
     wanted = _parse(math_verify, target)
     if _is_half_parsed():
-        return "different"  # only the same text equals a malformed target
+        return "different"  # only an identical text equals a malformed target
     # Intervals equal inequalities: (5, oo) is x > 5.
     if math_verify.verify(wanted, given, allow_set_relation_comp=True, timeout_seconds=None):
         return "equal"
@@ -34,7 +34,7 @@ def answer(prediction: str, target: str) -> str:
 
 @functools.cache
 def _record_parsing() -> None:
-    """Make the parser record in `_TRIED` the span of each try, if it was a formula, and if it was parsed."""
+    """Make the parser record in `_TRIED` the span of each try, whether it was a formula, and whether it was parsed."""
     parser: Any = import_module("math_verify.parser")
     extract = parser.extract_match
 
@@ -63,6 +63,6 @@ def _parse(math_verify: Any, text: str) -> list[Any]:
 
 
 def _with_i(value: Any) -> Any:
-    """Return ``value`` with the imaginary unit for the letter i, which math-verify takes for a variable."""
+    """Return ``value`` with the imaginary unit in place of the letter i, which math-verify reads as a variable."""
     letters = {each for each in getattr(value, "free_symbols", ()) if each.name == "i"}
     return value.xreplace(dict.fromkeys(letters, import_module("sympy").I)) if letters else value

@@ -13,7 +13,7 @@ from fractions import Fraction
 from pytest_lmeval.metrics.parts.texts import closing_brace
 
 LONGEST = 20_000
-"""The number of characters, from the end, that are searched for an answer."""
+"""The number of characters at the end of a text in which to search for an answer."""
 
 _WORDS = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mbox|operatorname)\s*\{([^{}]*)\}")
 _SPACING = re.compile(r"\\(?:left|right|displaystyle|quad|qquad|;|:| |(?:big|Big|bigg|Bigg)[lr]?)(?![A-Za-z])|[$~]")
@@ -51,7 +51,7 @@ _CHARACTERS = str.maketrans(
 
 
 def plain_text(text: str) -> str:
-    """Return ``text`` without case, LaTeX's text commands, and blanks, except those that separate numbers."""
+    """Return ``text`` in lower case without LaTeX's text commands, and without blanks except between numbers."""
     text = _SPACING.sub(" ", re.sub(r"\\[,!]", "", _WORDS.sub(r"\1", text))).lower()
     return re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", text).rstrip(".")
 
@@ -62,7 +62,7 @@ def is_words(text: str) -> bool:
 
 
 def stated_answers(text: str) -> list[str]:
-    r"""Return the content of the last ``\boxed{}``; without one, the text and what follows its last "answer is"."""
+    r"""Return the content of the last ``\boxed{}``, or else the text, and the line after its last "answer is"."""
     text = _braced_end(text)
     if (box := _last_box(text)) is not None:
         return [text[box]]
@@ -70,7 +70,7 @@ def stated_answers(text: str) -> list[str]:
 
 
 def is_cut_off(text: str) -> bool:
-    """Return True if ``text`` ends with an operator, so the rest is missing."""
+    """Return True if ``text`` ends with an operator, so that its end is missing."""
     return bool(_OPERATOR.search(text))
 
 
@@ -97,7 +97,7 @@ def _last_box(text: str) -> slice | None:
 
 
 def for_math_verify(text: str) -> str:
-    """Return ``text`` in notation that math-verify reads correctly; a formula without prose gets dollars."""
+    """Return ``text`` in notation that math-verify reads correctly, with dollars around a formula without prose."""
     text = _braced_end(text).replace("\\$", "").replace("\\fbox", "\\boxed").replace("\\varnothing", "\\emptyset")
     if text.count("$") % 2 and _CUT_OFF.search(text):
         text += "$"  # without it, the first number would be read alone
@@ -113,7 +113,7 @@ def for_math_verify(text: str) -> str:
 
 
 def _without_edges(text: str) -> str:
-    """Return a formula without the marks of a sentence or a list, as in ``= 3``, ``* 3``, ``3;`` and ``3)``."""
+    """Return a formula without marks of a sentence or a list, as in ``= 3``, ``* 3``, ``3;`` and ``3)``."""
     text = _AFTER.sub("", _BEFORE.sub("", text.strip()))
     is_marker = text.endswith(")") and not set(text[:-1]) & set("()[]")
     return text[:-1] if is_marker else text

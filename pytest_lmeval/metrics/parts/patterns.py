@@ -1,7 +1,7 @@
 """Run regular expressions that are not literals of this package, each with a time limit.
 
-A search runs here if no text can make it take many steps. Other searches run in the process of worker_child.py, which
-executes this file by itself.
+A search runs in this process if a text of its length cannot make it take many steps. Other searches run in the process
+of worker_child.py, which executes this file without the package.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _SINGLE = frozenset({"ANY", "AT", "FAILURE", "IN", "LITERAL", "NOT_LITERAL"})
 
 
 class Pattern:
-    """A regular expression that works like those of ``re``; raises TookTooLong, a ScoringError, at the limit."""
+    """A regular expression that works as in ``re``; at the time limit, it raises TookTooLong, a ScoringError."""
 
     __slots__ = ("_compiled", "_quick", "_slow")
 
     def __init__(self, text: str, flags: int) -> None:
         self._compiled = re.compile(text, flags)
-        # The longest text known to take few steps, and the shortest that may take many.
+        # The length of the longest text known to take few steps, and of the shortest text that may take many.
         self._quick, self._slow = -1, float("inf")
 
     def search(self, text: str) -> bool:
@@ -72,7 +72,7 @@ def without(patterns: Iterable[str] | None, text: str) -> str:
 
 
 def applied(pattern: str, flags: int, method: str, *given: Any) -> Any:
-    """Return the result of a method of `Pattern`, without a limit."""
+    """Return the result of a method of `Pattern`, without a time limit."""
     return _METHODS[method](re.compile(pattern, flags), *given)
 
 
@@ -126,6 +126,6 @@ def _repeated(given: Any, length: int, *, is_end: bool) -> tuple[float, float]:
     rounds = max(least, min(most, length + 1))
     if ways == 1 and is_end:  # all rounds of all matches are no more than characters
         return 1, max(least, 1) * steps + 1
-    # 2 ** 24 are too many already.
+    # More rounds than 24 change nothing: 2 ** 24 steps are too many already.
     before = rounds if ways == 1 else sum(min(ways, _MOST_STEPS) ** number for number in range(min(rounds, 24)))
     return before * ways + 1, before * steps + 1

@@ -1,6 +1,6 @@
 """Split texts into words and n-grams, and measure the overlap of two texts.
 
-Long computations run in the process of worker_child.py, which executes this file by itself.
+Long computations run in the process of worker_child.py, which executes this file without the package.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def ngrams(tokens: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
 
 
 def closing_brace(text: str, first: int) -> int:
-    """Return the index of the brace that closes the one before ``first``, or the length of the text without one."""
+    """Return the index of the brace that closes the brace before ``first``; without one, the length of the text."""
     depth = 1
     for place in range(first, len(text)):
         depth += {"{": 1, "}": -1}.get(text[place], 0)
@@ -40,8 +40,8 @@ def best_over_targets(
 ) -> float:
     """Return the highest ``score(prediction tokens, target tokens)`` over the targets.
 
-    A side without tokens scores 0.0, even against another one, as in rouge-score, sacrebleu and scikit-learn
-    (``zero_division=0``).
+    If a side has no tokens, the score is 0.0, even if neither side has any, as in rouge-score, sacrebleu and
+    scikit-learn (``zero_division=0``).
     """
     words = tokenize(prediction)
     pairs = ((words, tokenize(target)) for target in targets)
@@ -66,5 +66,5 @@ def lcs_length(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
         if item in places:
             matches = row & places[item]
             row = row + matches | row - matches
-    # Carries leave the row to the left; dropped once, at the end.
+    # Carries leave the row to the left; drop them once, at the end.
     return len(short) - (row & columns).bit_count()

@@ -1,8 +1,8 @@
 """Check the arguments of a call, expected or made, by the JSON Schema of its tool.
 
 A name that ``properties`` lacks is invalid unless the schema has ``additionalProperties`` or ``patternProperties``.
-:func:`unchecked` returns the keywords that are ignored. The package jsonschema does neither, and runs patterns without
-a limit.
+:func:`unchecked` returns the keywords that the check ignores. The package jsonschema does neither, and runs patterns
+without a limit.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def unchecked(schema: Any, root: Any = None) -> set[str]:
 
 
 def within(schema: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield the keyword, the place and the schema of each schema within a schema."""
+    """Yield each schema within a schema, with its keyword and its place."""
     for word in IN_LISTS:
         if isinstance(schema.get(word), list):
             yield from ((word, f"{word}[{number}]", each) for number, each in enumerate(schema[word]))
@@ -91,7 +91,7 @@ Faults = Iterator[str]
 
 
 class _Check:
-    """Checks values by the schemas below ``root``; each method yields faults, the first of which is shown."""
+    """Checks values by the schemas below ``root``; each method yields faults, and messages show the first one."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
@@ -261,7 +261,6 @@ def _no_parameter(name: str, known: Mapping[str, Any], path: _Path) -> str:
 
 
 def _target(root: Any, reference: Any) -> Any:
-    """Return the target of a reference within the schema, or None."""
     if not isinstance(reference, str) or not reference.startswith("#"):
         return None
     found = root

@@ -35,7 +35,7 @@ def wanted_calls(given: Any, schemas: Mapping[str, Mapping[str, Any]], where: st
 
 @dataclass(frozen=True, slots=True)
 class WantedCall:
-    """An expected call; the values of ``accept`` are right, too."""
+    """An expected call; the values in ``accept`` are also right."""
 
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class WantedCall:
         return " or ".join(map(shown_value, [*own, *self.accept.get((name,), ())]))[:LONGEST]
 
     def _names(self, wanted: Mapping[str, Any], path: _Path) -> dict[str, None]:
-        """Return the names of the object at ``path``, including those that ``accept`` adds."""
+        """Return the names of the object at ``path``, including names that ``accept`` adds."""
         depth = len(path)
         return dict.fromkeys([*wanted, *(each[depth] for each in self.accept if each[:depth] == path != each)])
 
@@ -152,7 +152,7 @@ def _path_of(pointer: str) -> _Path:
 
 
 def _holder(whole: Any, path: _Path) -> tuple[Any, Any]:
-    """Return the object or list that holds the end of ``path``, and the key there; raise LookupError if none does."""
+    """Return the object or list that contains the end of ``path``, and the key in it; raise LookupError without one."""
     for step in path[:-1]:
         whole = whole[key_in(whole, step)]
     return whole, key_in(whole, path[-1])

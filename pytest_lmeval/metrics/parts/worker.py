@@ -29,10 +29,10 @@ class TookTooLong(ScoringError):
 
 
 class MetricWorker:
-    """Answers questions in a separate process, one at a time; threads may share it.
+    """Answers questions in a separate process, one at a time; threads may share this object.
 
-    The process starts with the first question, and again after it was killed. It ends with ``close``, with this
-    object, or with this process.
+    The process starts with the first question, and again with the next question after it was killed. It ends with
+    ``close``, with this object, or with the main process.
     """
 
     def __init__(self, cpu_limit_s: float = CPU_LIMIT_S) -> None:
@@ -51,7 +51,7 @@ class MetricWorker:
         with self._lock:
             try:
                 reply = _exchange(self._running(), question)
-            except BaseException:  # after Ctrl-C, the next question must not receive this one's answer
+            except BaseException:  # after Ctrl-C, the next question must not receive the answer to this one
                 self._forget()
                 raise
             if not reply:
@@ -74,8 +74,8 @@ class MetricWorker:
     def _start(self) -> subprocess.Popen[bytes]:
         import subprocess  # most runs start no worker
 
-        # -P keeps the program's folder, which holds modules of this package, out of sys.path. In a session of its own,
-        # the process does not receive Ctrl-C; it ends with its input.
+        # -P keeps the program's folder, which contains modules of this package, out of sys.path. In a new session, the
+        # process does not receive Ctrl-C; it ends with its input.
         process = subprocess.Popen(
             [sys.executable, "-P", str(_PROGRAM), str(self._cpu_limit_s)],
             stdin=subprocess.PIPE,
@@ -103,11 +103,11 @@ class MetricWorker:
 
 
 def shared_worker() -> MetricWorker:
-    """Return the one worker of this process."""
+    """Return the worker that all code in this process shares."""
     return _worker_of(os.getpid())
 
 
-# By process: a fork inherits the parent's worker, with its lock and pipes, and needs its own.
+# Workers are stored by process: a fork inherits the parent's worker, with its lock and pipes, and needs a new worker.
 @functools.cache
 def _worker_of(pid: int) -> MetricWorker:
     return MetricWorker()

@@ -19,7 +19,7 @@ from typing import Any
 
 _MEMORY_BYTES = 2 << 30
 _LAYERS = ("kernel", "landlock", "seccomp")
-# By job: a file beside this one, its function, the package that it needs, and the extra that installs it.
+# For each job: a file in this folder, its function, the package that it needs, and the extra that installs that.
 _JOBS = {
     "json_schema": ("schema_child.py", "check", "jsonschema", "json"),
     "math_equal": ("math_child.py", "answer", "math_verify", "math"),
@@ -69,7 +69,7 @@ def _limit_memory() -> None:
 
     try:
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
-    except (OSError, ValueError):  # some systems lack this limit; all have that of CPU time
+    except (OSError, ValueError):  # some systems lack this limit; all systems limit the CPU time
         return
 
 

@@ -1,4 +1,4 @@
-"""The run as one HTML file that needs nothing beside it: no network, no fonts, no server."""
+"""The run as one HTML file that needs no other file: no network, no fonts, no server."""
 
 from __future__ import annotations
 

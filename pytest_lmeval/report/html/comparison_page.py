@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -34,13 +35,13 @@ _OF_THE_QUESTION = (
     *("id", "line", "prompt", "targets", "category", "tags", "cluster", "metric", "rule", "threshold"),
     *("must_pass", "item", "function"),
 )
-"""The fields that a row has once for all columns with the same value."""
+"""The fields that a row has once for all columns whose value is the same."""
 _NOTHING = object()
 _PASSES = {"passed": True, "failed": False, "below": False}
 
 
 def render_comparison(comparison: Mapping[str, Any], models: Sequence[Compared]) -> str:
-    """Return the page of ``models`` as the text of one HTML file, all ASCII; it says which examples it leaves out."""
+    """Return the page of ``models`` as the text of one HTML file in ASCII; it counts the examples that it omits."""
     by_label = {model.label: model for model in models}
     columns = _columns(comparison, by_label)
     overview = {
@@ -58,7 +59,6 @@ def render_comparison(comparison: Mapping[str, Any], models: Sequence[Compared])
 
 
 def _columns(comparison: Mapping[str, Any], models: Mapping[str, Compared]) -> Sequence[Row]:
-    """Return the row of each model for the page, ranked models first."""
     known = {model["label"]: model for model in comparison["models"]}
     ranking = comparison["ranking"] or {"standings": (), "not_worse": ()}
     ranked = {each["name"] for each in ranking["standings"]}
@@ -81,19 +81,18 @@ def _columns(comparison: Mapping[str, Any], models: Mapping[str, Compared]) -> S
 
 
 def _page_of(model: Mapping[str, Any], shown: Compared) -> str:
-    """Return the address of the model's own page, from this one; "" if it has no page."""
+    """Return the address of the page of one model, relative to this page; "" if that page does not exist."""
     return f"{quote(model['folder'])}/{_PAGE}" if Path(shown.folder, _PAGE).is_file() else ""
 
 
 def _summary(overview: Mapping[str, Any]) -> str:
-    """Return the page for readers without scripts, escaped, ASCII."""
     remarks = "".join(f"<li>{html_text(remark)}</li>" for remark in overview["remarks"])
     table = html_table(MODELS, overview["columns"])
     return f"<h1>{html_text(overview['sentence'])}</h1><ul>{remarks}</ul>{table}"
 
 
 class _Across(NamedTuple):
-    """One example: its result in each column, or None."""
+    """The results of one example, one for each model; None if a model has no result."""
 
     results: Sequence[ExampleResult | None]
     present: Sequence[ExampleResult]
@@ -104,7 +103,7 @@ class _Across(NamedTuple):
 def columns_data(overview: Mapping[str, Any], columns: Sequence[Compared]) -> ReportData:
     """Return the data of the page; ``overview`` describes the models, ``columns`` have their results.
 
-    Examples that do not fit are dropped, those in which models differ last, and counted by task.
+    If the examples do not fit, the page drops examples with equal results first, and counts dropped examples by task.
     """
     tasks = _tasks(columns)
     held, prefixes = [*tasks.values()], [*map(_prefix, tasks.values())]
@@ -112,8 +111,10 @@ def columns_data(overview: Mapping[str, Any], columns: Sequence[Compared]) -> Re
     def text_of(number: int, place: int) -> str:
         return _encoded_row(held[number][place], len(prefixes[number]))
 
-    # A page of more than twice the size of one model's opens too slowly.
-    chosen = most_telling([*map(_urgencies, held)], text_of, 2 * MAX_CHARACTERS)
+    # If the results of an example do not differ, all models have the status of the first.
+    ranks = [[0 if row.differs else 1 + (row.present[0].outcome.status == "passed") for row in rows] for rows in held]
+    # A page of more than twice the size of one model's page opens too slowly.
+    chosen = most_telling(ranks, text_of, 2 * MAX_CHARACTERS)
     results = [result for column in columns for result in column.results]
     tags = {*chain.from_iterable(map(TAGS, results))}
     return ReportData(
@@ -152,7 +153,7 @@ def _across(results: Sequence[ExampleResult | None]) -> _Across:
 
 
 def _prompts_differ(present: Sequence[ExampleResult]) -> bool:
-    """Return True if models were asked with different prompts, by their hashes if the prompts are not kept."""
+    """Return True if models got different prompts; compare hashes if the results have no prompts."""
     hashes = {result.question.hash for result in present}
     # The hash covers the prompt: if it is the same, the texts need not be read.
     if len(hashes) == 1 and "" not in hashes:
@@ -171,13 +172,6 @@ def _prefix(rows: Sequence[_Across]) -> str:
     )
 
 
-def _urgencies(rows: Iterable[_Across]) -> Iterator[int]:
-    """Yield the rank of each row for embedding: 0 first."""
-    for row in rows:
-        # If they do not differ, all have the status of the first.
-        yield 0 if row.differs else 2 if row.present[0].outcome.status == "passed" else 1
-
-
 def _encoded_row(row: _Across, prefix: int) -> str:
     fields = [None if result is None else example_fields(ShownPair(result), prefix) for result in row.results]
     first = next(each for each in fields if each is not None)
@@ -187,7 +181,7 @@ def _encoded_row(row: _Across, prefix: int) -> str:
 
 
 def _beside(fields: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a column that differ from the shared ones; a field that only this column lacks is None."""
+    """Return the fields of a column that differ from the ``shared`` fields; a shared field that it lacks is None."""
     own = {name: value for name, value in fields.items() if shared.get(name, _NOTHING) != value}
     return own if shared.keys() <= fields.keys() else {**own, **{name: None for name in shared if name not in fields}}
 
@@ -207,20 +201,16 @@ def _tally(task: str, rows: Sequence[_Across], chosen: Mapping[int, str]) -> dic
 
 
 def _flips(rows: Sequence[_Across]) -> list[dict[str, int]]:
-    """Count, for each column, the examples not passed, and those that it alone or the best one alone passed."""
+    """Count, for each model, failed examples, and examples that only this model or only the best model passed."""
     columns = [list(map(_passes, results)) for results in zip(*(row.results for row in rows), strict=True)]
-    # The first column is the best one; it is compared with the next.
+    # The first column is the best model's, which is compared with the second model.
     beside = [columns[min(1, len(columns) - 1)], *columns[:1] * (len(columns) - 1)]
-    return [_flips_of(own, other) for own, other in zip(columns, beside, strict=True)]
-
-
-def _flips_of(own: Sequence[bool | None], other: Sequence[bool | None]) -> dict[str, int]:
-    pairs = [*zip(own, other, strict=True)]
-    return {
-        "failed": len(own) - own.count(True),
-        "worse": pairs.count((False, True)),
-        "better": pairs.count((True, False)),
-    }
+    found = []
+    for own, other in zip(columns, beside, strict=True):
+        pairs = Counter(zip(own, other, strict=True))
+        failed = len(own) - own.count(True)
+        found.append({"failed": failed, "worse": pairs[False, True], "better": pairs[True, False]})
+    return found
 
 
 def _passes(result: ExampleResult | None) -> bool | None:

@@ -36,6 +36,7 @@ _WIDE = 20.0
 TAGS = attrgetter("question.tags")
 _OF_SCORES = ("kind", "metric", "min_score", "verdict", "old", "ci95")
 _QUANTILES = {"median": 0.5, "p90": 0.9, "p99": 0.99}
+_FLIPPED = ("worse", "better")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def report_data(
     comparison: Mapping[str, Any] | None,
     baseline: Mapping[tuple[str, str], ExampleResult],
 ) -> ReportData:
-    """Return everything the page shows; examples that do not fit are dropped, least telling first, and counted."""
+    """Return all data of the page; if the examples do not fit, it drops the least telling ones, and counts them."""
     gate = dict(board.get("gate") or {})
     of_the_gate = gate.pop("comparison", None)
     comparison = of_the_gate if comparison is None else comparison
@@ -70,7 +71,8 @@ def report_data(
         pair = ShownPair(result, before.get(key), flips.get(key, ""), by_id) if before or flips else ShownPair(result)
         return encode(example_fields(pair, len(prefixes[number])))
 
-    chosen = most_telling([_urgencies(flips, each) for each in held], text_of, MAX_CHARACTERS)
+    ranks = [[urgency(result, flips.get((result.task, result.id), "")) for result in each] for each in held]
+    chosen = most_telling(ranks, text_of, MAX_CHARACTERS)
     manifest = board.get("manifest", {})
     floor = gate.get("settings", {}).get("floors", {}).get("overall")
     categories = sorted(board.get("categories") or ())
@@ -80,7 +82,8 @@ def report_data(
         "columns": [{"label": board.get("adapter", ""), "score": board.get("overall_score")}],
         "picks": {"category": categories, "tag": sorted({*chain.from_iterable(map(TAGS, results))})},
         "board": {**board, "tasks": rows, "gate": gate or None},
-        "comparison": _without_examples(comparison),
+        # The flipped examples are among the examples of their tasks.
+        "comparison": comparison and {name: each for name, each in comparison.items() if name not in _FLIPPED},
         "scores": _scores(board, comparison, floor),
         "breakdown": page_columns(CATEGORIES, ()),
         "overall_floor": floor,
@@ -115,13 +118,11 @@ def _scores(board: Mapping[str, Any], comparison: Mapping[str, Any] | None, floo
 
 
 def _is_under(row: Mapping[str, Any]) -> bool:
-    """Return True if the row does not reach its floor."""
     score, floor = row["score"], row.get("min_score")
     return floor is not None and not (score is not None and is_at_least(score, floor))
 
 
 def _tasks(names: Iterable[str], results: Iterable[ExampleResult]) -> dict[str, list[ExampleResult]]:
-    """Return the results of each task, in the order of its file."""
     tasks: dict[str, list[ExampleResult]] = {name: [] for name in names}
     for result in results:
         tasks.setdefault(result.task, []).append(result)
@@ -129,7 +130,7 @@ def _tasks(names: Iterable[str], results: Iterable[ExampleResult]) -> dict[str, 
 
 
 def common_prefix(results: Sequence[ExampleResult]) -> str:
-    """Return the lines that the prompts of all results begin with; "" if they are too short to be kept apart."""
+    """Return the lines that the prompts of all results begin with; "" if they are too short to store separately."""
     # Worked examples that all prompts of a task share are often nine tenths of the ledger.
     if len(results) < 2:
         return ""
@@ -150,9 +151,10 @@ def _shared_lines(one: str, other: str) -> str:
 
 
 def most_telling(tasks: Sequence[Iterable[int]], text_of: Callable[[int, int], str], most: int) -> list[dict[int, str]]:
-    """Return the encoded examples to embed, by place, of each task; the most telling first, fairly over the tasks.
+    """Return, for each task, the encoded examples to embed, by place: the most telling ones, fairly over the tasks.
 
-    ``tasks`` are the ranks of each task's examples: 0 goes before 1, in all tasks. All have ``most`` characters.
+    ``tasks`` are the ranks of each task's examples: rank 0 of any task precedes rank 1. The examples of all tasks have
+    at most ``most`` characters together.
     """
     chosen: list[dict[int, str]] = [{} for _ in tasks]
     size = 0
@@ -173,11 +175,6 @@ def _ranked(tasks: Iterable[Iterable[int]]) -> Iterator[tuple[int, int, int, int
             yield rank, before, number, place
 
 
-def _urgencies(flips: Flips, results: Iterable[ExampleResult]) -> Iterator[int]:
-    for result in results:
-        yield urgency(result, flips.get((result.task, result.id), "") if flips else "")
-
-
 def _tally(task: str, results: Sequence[ExampleResult], chosen: Mapping[int, str], flips: Flips) -> dict[str, Any]:
     left_out = Counter(result.status for place, result in enumerate(results) if place not in chosen)
     turned = Counter(flips.get((result.task, result.id), "") for result in results if flips)
@@ -196,13 +193,6 @@ def encode_task(prefix: str, chosen: Mapping[int, str]) -> str:
     return f'{{"prefix":{encode(prefix)},"examples":[{",".join(text for _, text in sorted(chosen.items()))}]}}'
 
 
-def _without_examples(comparison: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    # The flipped examples are among the task's own.
-    if comparison is None:
-        return None
-    return {key: value for key, value in comparison.items() if key not in ("worse", "better")}
-
-
 def latency_facts(values: Sequence[float]) -> dict[str, Any] | None:
     """Return count, quantiles in ms and ``bins`` of [low, high, count]; None without a value.
 
@@ -214,19 +204,13 @@ def latency_facts(values: Sequence[float]) -> dict[str, Any] | None:
     quantiles = {name: ordered[math.ceil(share * len(ordered)) - 1] for name, share in _QUANTILES.items()}
     wide = ordered[0] > 0 and ordered[-1] / ordered[0] > _WIDE
     edges = _edges(ordered[0], ordered[-1], wide)
-    return {"n": len(ordered), **quantiles, "max": ordered[-1], "log": wide, "bins": _bins(ordered, edges)}
+    counts = Counter(min(bisect_right(edges, value), len(edges) - 1) - 1 for value in ordered)
+    bins = [(low, high, counts[place]) for place, (low, high) in enumerate(pairwise(edges))]
+    return {"n": len(ordered), **quantiles, "max": ordered[-1], "log": wide, "bins": bins}
 
 
 def _edges(low: float, high: float, wide: bool) -> list[float]:
     if low == high:
         return [low, high]
-    if wide:
-        inner = [low * (high / low) ** (number / _BINS) for number in range(1, _BINS)]
-    else:
-        inner = [low + (high - low) * number / _BINS for number in range(1, _BINS)]
-    return [low, *inner, high]
-
-
-def _bins(values: Iterable[float], edges: Sequence[float]) -> list[tuple[float, float, int]]:
-    counts = Counter(min(bisect_right(edges, value), len(edges) - 1) - 1 for value in values)
-    return [(low, high, counts[place]) for place, (low, high) in enumerate(pairwise(edges))]
+    shares = [number / _BINS for number in range(1, _BINS)]
+    return [low, *(low * (high / low) ** share if wide else low + (high - low) * share for share in shares), high]

@@ -1,34 +1,27 @@
-"""Turn one example into the fields of the page: short keys, nothing empty or repeated."""
+"""Turn one example into fields for the page, with short keys and without empty or repeated values."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any, Literal
 
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import METRIC, OUTPUT
 from pytest_lmeval.leaderboard.passing import PASSES, missed, reaches, thresholds_of
-from pytest_lmeval.postprocess import RULES
 from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.text import LONGEST_SHOWN, cut, item_name, node_name
 from pytest_lmeval.types import UNSCORED, ExampleResult
 
 Flip = Literal["worse", "better", ""]
 Flips = Mapping[tuple[str, str], Flip]
-# A letter can occur a thousand times in a text; the rule reads one of the first, or the last line.
-_MOST_TRIED = 40
-# The urgency of an ordinary example.
-_LAST = 7
 
 
 @dataclass(frozen=True, slots=True)
 class ShownPair:
-    """A result, the baseline's result of the same example if there is one, and the direction of the flip.
+    """A result, the baseline's result of the same example if it exists, and the direction of the flip.
 
-    ``by_id`` is True if results with different prompts are compared.
+    ``by_id`` is True if the comparison pairs results with different prompts.
     """
 
     now: ExampleResult
@@ -38,7 +31,7 @@ class ShownPair:
 
     @property
     def differs_in_prompt(self) -> bool:
-        """True if the two are compared and were asked with different prompts."""
+        """True if the results form a pair and their prompts differ."""
         before, now = self.before, self.now
         if before is None or not self.by_id:
             return False
@@ -50,7 +43,7 @@ def flips_of(
     comparison: Mapping[str, Any] | None,
     baseline: Mapping[tuple[str, str], ExampleResult],
 ) -> Flips:
-    """Return the examples that the comparison names as worse or better; without one, by the baseline's results."""
+    """Return the examples that got worse or better: by the comparison, or else by the baseline's results."""
     if comparison is not None:
         return {**_named(comparison, "better"), **_named(comparison, "worse")}
     if not baseline:
@@ -64,7 +57,7 @@ def before_of(
     comparison: Mapping[str, Any] | None,
     baseline: Mapping[tuple[str, str], ExampleResult],
 ) -> dict[tuple[str, str], ExampleResult]:
-    """Return the baseline's results; flipped examples that it lacks are taken from the comparison."""
+    """Return the baseline's results; add results that the comparison recorded for further flipped examples."""
     flipped = [*(comparison or {}).get("worse", ()), *(comparison or {}).get("better", ())]
     recorded = {(entry["task"], entry["id"]): entry for entry in flipped if entry.get("old")}
     known = {key: now for now in results if (key := (now.task, now.id)) in recorded} if recorded else {}
@@ -72,10 +65,8 @@ def before_of(
 
 
 def urgency(result: ExampleResult, flip: Flip) -> int:
-    """Return the rank of an example for embedding if there is no room for all: 0 first."""
+    """Return the rank of an example; if the page has no room for all, it embeds the lowest ranks first."""
     status = result.outcome.status
-    if status == "passed" and not flip and not result.outcome.unparsed:
-        return _LAST
     reasons = (
         flip == "worse",
         status != "passed" and result.must_pass,
@@ -132,7 +123,6 @@ def example_fields(pair: ShownPair, prefix: int) -> dict[str, Any]:
 
 
 def _thoughts(exchanges: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return, of a conversation, the thoughts before each of its answers, in order; empty if all are."""
     thoughts = [cut(str(each.get("thoughts", ""))) for each in exchanges]
     return thoughts if any(thoughts) else []
 
@@ -146,7 +136,7 @@ def _wanted(result: ExampleResult) -> Sequence[str]:
 
 
 def _item(result: ExampleResult) -> str:
-    """Return the name of a result's item, fit for a command wherever the result comes from; "" for the id."""
+    """Return the name of a result's item as a command needs it; "" if it equals the id."""
     question = result.question
     name = node_name(question.item) if question.item else item_name(question.id)
     return "" if name == question.id else name
@@ -168,7 +158,6 @@ def _before(now: ExampleResult, before: ExampleResult, *, other_prompt: bool) ->
 
 
 def _answered_before(before: ExampleResult, now: ExampleResult) -> dict[str, Any]:
-    """Return an application's old and new answer, and how the old one was scored."""
     from pytest_lmeval.leaderboard.explained import explanation_of, shown_output
 
     old, new = shown_output(before), shown_output(now)
@@ -179,25 +168,24 @@ def _answered_before(before: ExampleResult, now: ExampleResult) -> dict[str, Any
 
 
 def _answers(result: ExampleResult) -> list[dict[str, Any]]:
-    outputs, found, rule = result.answer.outputs, result.outcome.predictions, result.question.post_process
-    thoughts = result.answer.thoughts
+    outputs, found, thoughts = result.answer.outputs, result.outcome.predictions, result.answer.thoughts
     if len(outputs) == len(found) == 1 and not thoughts:
-        return [_answer(outputs[0], found[0], rule)]
+        return [_answer(outputs[0], found[0])]
     predictions = [*found, *[None] * (len(outputs) - len(found))]
     thoughts = thoughts or ("",) * len(outputs)
     answers = []
     for output, prediction, thought in zip(outputs, predictions, thoughts, strict=False):
-        answer = _answer(output, prediction, rule)
+        answer = _answer(output, prediction)
         answers.append({**answer, "thoughts": cut(thought)} if thought else answer)
     return answers
 
 
-def _answer(output: str, prediction: str | None, rule: str) -> dict[str, Any]:
+def _answer(output: str, prediction: str | None) -> dict[str, Any]:
     answer: dict[str, Any] = {"output": cut(output)}
     if prediction is None or prediction == output:
         return answer
     answer["prediction"] = cut(prediction)
-    span = extracted_span(rule, output, prediction) if len(output) <= LONGEST_SHOWN else None
+    span = extracted_span(output, prediction) if len(output) <= LONGEST_SHOWN else None
     return answer if span is None else {**answer, "span": list(span)}
 
 
@@ -241,43 +229,17 @@ def _is_function(result: ExampleResult) -> bool:
 
 
 def _filled(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that are not empty; the number 0 is a value."""
+    # The number 0 is a value.
     return {name: value for name, value in fields.items() if value or (value == 0 and value is not False)}
 
 
-def extracted_span(rule: str, output: str, prediction: str) -> tuple[int, int] | None:
-    """Return start and end, in UTF-16 units, of the part of the output that ``rule`` extracted.
+def extracted_span(output: str, prediction: str) -> tuple[int, int] | None:
+    """Return start and end, in UTF-16 units, of the prediction in the output.
 
-    None if that is unknown, not a single part, or all of the output but blanks.
+    Return None if the output contains it in several places, does not contain it, or equals it except for blanks.
     """
-    if not prediction or output.strip() == prediction.strip():
+    if not prediction or output.strip() == prediction.strip() or output.count(prediction) != 1:
         return None
-    places = list(islice(_places(rule, output, prediction), _MOST_TRIED))
-    if rule in RULES:
-        places = [place for place in places if _is_read(rule, output, place)]
-    elif len(places) > 1:
-        return None
-    return _utf16(output, places[0]) if places else None
-
-
-def _places(rule: str, output: str, prediction: str) -> Iterator[tuple[int, int]]:
-    pattern = re.escape(prediction)
-    if rule == "extract_answer":
-        # The rule drops the commas between digits.
-        pattern = re.sub(r"(?<=[0-9])(?=[0-9])", ",?", pattern)
-    found = (match.span() for match in re.finditer(pattern, output))
-    # That rule reads the last line with an answer.
-    return reversed(list(found)) if rule == "extract_answer" else found
-
-
-def _is_read(rule: str, output: str, place: tuple[int, int]) -> bool:
-    """Return True if the rule reads this place: it must extract another text that is put there."""
-    start, end = place
-    letter = "B" if output[start:end] == "A" else "A"
-    probe = letter if rule == "extract_letter" else "probe"
-    return RULES[rule](output[:start] + probe + output[end:]).text == probe
-
-
-def _utf16(text: str, span: tuple[int, int]) -> tuple[int, int]:
-    start, end = (len(text[:place].encode("utf-16-le", "surrogatepass")) // 2 for place in span)
-    return start, end
+    before = output[: output.index(prediction)]
+    start, size = (len(text.encode("utf-16-le", "surrogatepass")) // 2 for text in (before, prediction))
+    return start, start + size

@@ -1,4 +1,4 @@
-"""Render the page of a history: a plot of each task's scores over time above a table, without scripts."""
+"""Render the page of a history, without scripts: for each task, a plot of its scores over time and a table."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pytest_lmeval.report.tables import HISTORY, history_row, interval_text, sco
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 760, 220, 44, 16, 12, 28
 _SHAPES = 6
-"""Number of models with a colour and shape of their own; further models share them, and the table names all."""
+"""The number of different colours and shapes; further models reuse them, and the table names all models."""
 
 
 def render_history(found: History) -> str:
-    """Return the page as the text of one HTML file, all ASCII."""
+    """Return the page as the text of one HTML file in ASCII."""
     style = f"\n{part('frame.css')}\n{part('history.css')}"
     body = "".join(_section(task, points) for task, points in found.series.items())
     notes = "".join(f"<li>{html_text(note)}</li>" for note in found.notes)
@@ -74,7 +74,6 @@ def _change(x: float) -> str:
 
 
 def _series(points: Sequence[HistoryPoint], places: dict[str, float]) -> Iterator[str]:
-    """Yield the line of each model, the intervals, and a mark for each run."""
     for number, model in enumerate(_models(points)):
         own = [point for point in points if point.model == model]
         line = " ".join(f"{places[point.path]:g},{_y(point.score or 0.0):g}" for point in own)
@@ -90,7 +89,6 @@ def _series(points: Sequence[HistoryPoint], places: dict[str, float]) -> Iterato
 
 
 def _mark(number: int, x: float, y: float) -> str:
-    """Return the mark of a model; six models differ in colour and shape."""
     r = 5
     shapes = (
         f'<circle cx="{x:g}" cy="{y:g}" r="{r}"/>',
@@ -104,7 +102,7 @@ def _mark(number: int, x: float, y: float) -> str:
 
 
 def _places(points: Sequence[HistoryPoint]) -> dict[str, float]:
-    """Return the place of each run on the axis of time; side by side if all times are equal."""
+    """Return the place of each run on the time axis; runs with equal times are placed side by side."""
     times = [_seconds(point.timestamp) for point in points]
     inner = _WIDTH - _LEFT - _RIGHT - 40
     first, last = min(times), max(times)
@@ -124,5 +122,5 @@ def _seconds(timestamp: str) -> float:
 
 
 def _y(score: float) -> float:
-    # A measure that is not from 0 to 1 is drawn at the edge; the table has its value.
+    # The plot shows a value below 0 or above 1 at its edge; the table has the value.
     return round(_TOP + (1 - min(1.0, max(0.0, score))) * (_HEIGHT - _TOP - _BOTTOM), 1)

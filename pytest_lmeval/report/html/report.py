@@ -1,6 +1,6 @@
-"""Assemble the page from its parts in ``page/`` and from data as inert JSON.
+"""Assemble the page from its parts in ``page/`` and from data in inert JSON.
 
-Readers without scripts get verdict and scores as plain HTML.
+Browsers that run no scripts show the verdict and the scores as plain HTML.
 """
 
 from __future__ import annotations
@@ -38,18 +38,22 @@ def render_report(
     comparison: Mapping[str, Any] | None = None,
     baseline: Baseline = _NOTHING,
 ) -> str:
-    """Return the report as the text of one HTML file, all ASCII.
+    """Return the report as the text of one HTML file in ASCII.
 
-    ``board`` is the JSON of the leaderboard, ``comparison`` that of the comparison with a baseline, ``baseline`` its
-    results by (task, id). The page of a very large run holds the most telling examples, and counts the others.
+    ``board`` is the JSON of the leaderboard, ``comparison`` the JSON of its comparison with a baseline, and
+    ``baseline`` the baseline's results by (task, id). The page of a very large run contains the most telling examples,
+    and counts the examples that it omits.
     """
     data = report_data(board, results, comparison, baseline)
-    return page_text(data, title_html(board), summary_html(board, comparison))
+    title = html_text(f"{board.get('adapter', '')} - evaluation report")
+    return page_text(data, title, summary_html(board, comparison))
 
 
 def page_text(data: ReportData, title: str, summary: str) -> str:
-    """Return the text of a page of these data, all ASCII; ``title`` and ``summary`` are HTML."""
-    style, script = "\n" + "\n".join(map(part, _STYLES)), _script()
+    """Return the text of a page with these data, in ASCII; ``title`` and ``summary`` are HTML."""
+    style = "\n" + "\n".join(map(part, _STYLES))
+    script = "\n".join(part(f"{name}.js") for name in _SCRIPTS)
+    script = f'\n"use strict";\n(() => {{\n{script}\n}})();\n'
     return Template(part("page.html")).substitute(
         policy=policy(style, script),
         title=title,
@@ -67,7 +71,7 @@ def write_report(
     comparison: Mapping[str, Any] | None = None,
     baseline: Baseline = _NOTHING,
 ) -> None:
-    """Write the report; raise OSError, and leave an older file as it was, if that fails."""
+    """Write the report; if that fails, raise OSError and leave an older file unchanged."""
     write_atomically(Path(path), render_report(board, results, comparison, baseline).encode("ascii"))
 
 
@@ -78,8 +82,8 @@ def _blocks(data: ReportData) -> list[str]:
 
 
 def inert(ascii_json: str) -> str:
-    """Return JSON as the content of a script element that it cannot end."""
-    # JSON has these in strings only. Without them, no value can end its block or open a tag.
+    """Return JSON that cannot end the script element that contains it."""
+    # JSON has these characters in strings only. Without them, no value can end its block or open a tag.
     return ascii_json.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
@@ -102,23 +106,13 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('ascii')).digest()).decode('ascii')}'"
 
 
-def _script() -> str:
-    body = "\n".join(part(f"{name}.js") for name in _SCRIPTS)
-    return f'\n"use strict";\n(() => {{\n{body}\n}})();\n'
-
-
 def part(name: str) -> str:
-    """Return a file of the page."""
+    """Return the content of a file of the page."""
     return (Path(__file__).with_name("page") / name).read_text(encoding="ascii")
 
 
-def title_html(board: Mapping[str, Any]) -> str:
-    """Return the page's title, escaped, ASCII."""
-    return html_text(f"{board.get('adapter', '')} - evaluation report")
-
-
 def summary_html(board: Mapping[str, Any], comparison: Mapping[str, Any] | None = None) -> str:
-    """Return headline, reasons, coverage of the baseline and a row per task, escaped, ASCII."""
+    """Return the headline, the reasons, the coverage of the baseline and a row per task, as escaped ASCII."""
     gate = board.get("gate") or {}
     lines = [*gate.get("reasons", ()), *gate.get("warnings", ()), *(comparison or {}).get("coverage", ())]
     lines.append(baseline_line(gate))
@@ -138,7 +132,7 @@ def _headline(board: Mapping[str, Any], gate: Mapping[str, Any]) -> str:
 
 
 def html_table(columns: Sequence[Column], rows: Sequence[Row]) -> str:
-    """Return the text of a table as HTML, escaped, ASCII."""
+    """Return a table as HTML in escaped ASCII."""
     headings, lines, _ = text_table(columns, rows)
     head = '</th><th scope="col">'.join(headings)
     body = "".join(map(_html_row, lines)).encode("ascii", "xmlcharrefreplace").decode("ascii")
@@ -151,5 +145,5 @@ def _html_row(cells: Sequence[str]) -> str:
 
 
 def html_text(value: object) -> str:
-    """Return a text for HTML, escaped, ASCII, with invisible characters spelled out."""
+    """Return a text as escaped ASCII for HTML, with invisible characters spelled out."""
     return escape(printable(str(value), keep="")).encode("ascii", "xmlcharrefreplace").decode("ascii")

@@ -11,29 +11,30 @@ from pytest_lmeval.text import LONGEST_SHOWN, cut
 from pytest_lmeval.types import ExampleResult
 
 MOST_STEPS = 2_000
-"""Number of steps of a repeat that are shown: the first and the last."""
+"""The most steps of a repeat that the page shows: the first and the last ones."""
 MOST_TEXT = 400_000
-"""Number of characters of all inputs and outputs of an example; longer ones are shortened alike."""
+"""The most characters of all inputs and outputs of an example; if they are longer, the same limit shortens each."""
 _SIDES = ("input", "output", "thoughts")
 _SHORTEST = 100
 _TOO_MUCH = 1e15
-# The last is a vote among predictions; functions have none.
+# ``majority_score`` is the result of a vote among predictions, which functions do not have.
 _SHOWN_APART = frozenset(
     (OUTPUT, "notes", "steps", "reason", "repeats", DECIDED_BY, DURATION, FUNCTION, WHY, "majority_score")
 )
 
 
 def function_fields(result: ExampleResult) -> dict[str, Any]:
-    """Return the fields that replace the details of an eval function's example; values of a ledger may be of any type.
+    """Return the fields that replace the details of an eval function's example; values in a ledger may have any type.
 
-    ``runs`` has an entry for each repeat, with its ``output``, ``reason``, ``decided_by``, ``notes`` and ``steps``, and
-    with the number of ``left_out`` steps after the first half.
+    ``runs`` has an entry for each repeat, with ``output``, ``reason``, ``decided_by``, ``notes`` and ``steps``, and the
+    number of steps that are ``left_out`` in the middle.
     """
     details = result.details
     given = details.get("repeats")
     repeats = [each if isinstance(each, Mapping) else {} for each in given] if isinstance(given, list) else [details]
     shown = [_steps(each.get("steps")) for each in repeats]
-    longest = _longest([_size(step[side]) for steps, _ in shown for step in steps for side in _SIDES if side in step])
+    said = [step[side] for steps, _ in shown for step in steps for side in _SIDES if side in step]
+    longest = _longest([len(each if isinstance(each, str) else encode(each)) for each in said])
     runs = [_run(each, steps, left, longest) for each, (steps, left) in zip(repeats, shown, strict=True)]
     function = details.get(FUNCTION)
     rest = {name: value for name, value in details.items() if name not in _SHOWN_APART}
@@ -44,22 +45,17 @@ def function_fields(result: ExampleResult) -> dict[str, Any]:
 
 
 def _run(given: Mapping[str, Any], steps: Sequence[dict[str, Any]], left: int, longest: int) -> dict[str, Any]:
-    """Return the fields of a repeat that are not empty."""
-    found: dict[str, Any] = {}
-    if (output := given.get(OUTPUT)) is not None and (output := _fitted(output, LONGEST_SHOWN)):
-        found["output"] = output
-    for name in ("reason", DECIDED_BY):
-        if said := given.get(name):
-            found[name] = cut(str(said)) if name == "reason" else str(said)
-    if (reasons := given.get(WHY)) and isinstance(reasons, Mapping):
-        found["why"] = {str(name): cut(str(why)) for name, why in reasons.items()}
-    if (notes := given.get("notes")) and isinstance(notes, Mapping):
-        found["notes"] = {str(name): _fitted(note, LONGEST_SHOWN) for name, note in notes.items()}
-    if steps:
-        found["steps"] = [_shortened(step, longest) for step in steps]
-    if left:
-        found["left_out"] = left
-    return found
+    why, notes = (found if isinstance(found := given.get(name), Mapping) else {} for name in (WHY, "notes"))
+    fields = {
+        "output": _fitted(given.get(OUTPUT) or "", LONGEST_SHOWN),
+        "reason": cut(str(given.get("reason") or "")),
+        DECIDED_BY: str(given.get(DECIDED_BY) or ""),
+        "why": {str(name): cut(str(each)) for name, each in why.items()},
+        "notes": {str(name): _fitted(note, LONGEST_SHOWN) for name, note in notes.items()},
+        "steps": [_shortened(step, longest) for step in steps],
+        "left_out": left,
+    }
+    return {name: value for name, value in fields.items() if value}
 
 
 def _steps(given: Any) -> tuple[list[dict[str, Any]], int]:
@@ -71,7 +67,6 @@ def _steps(given: Any) -> tuple[list[dict[str, Any]], int]:
 
 
 def _step(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a step that are not empty."""
     step: dict[str, Any] = {"kind": cut(str(given.get("kind") or ""), 100)}
     if name := shown_name(given):
         step["name"] = cut(name, 1000)
@@ -102,10 +97,6 @@ def _usage(given: Any) -> dict[str, Any]:
 def _amount(given: Any) -> float | None:
     is_one = isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given < _TOO_MUCH
     return given if is_one else None
-
-
-def _size(value: Any) -> int:
-    return len(value) if isinstance(value, str) else len(encode(value))
 
 
 def _longest(sizes: Sequence[int]) -> int:

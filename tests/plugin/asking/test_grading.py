@@ -81,7 +81,7 @@ def test_reasons_are_beside_what_flipped_in_a_comparison_and_in_diff(graded: Pro
     diff = graded.lmeval("diff", "old/leaderboard.json", "new/leaderboard.json")
     assert "  new, judged:\n    0 by 'Says good.': it says good" in diff.stdout.str()
     table = graded.lmeval("diff", "old/leaderboard.json", "new/leaderboard.json", "--format=markdown").stdout.str()
-    assert "| old output | new output | old, judged | new, judged |" in table
+    assert "| said before | says now | judged before | judged now |" in table
 
 
 def test_json_is_asked_for_by_schema_where_the_judge_takes_that(graded: Project) -> None:

@@ -64,8 +64,8 @@ def test_an_example_passes_if_so_many_of_its_repeats_do_and_its_score_is_the_mea
     ]
     assert "repeats" not in rows["once"]
     assert {"needed": 2, "passed": 1} == project.examples()["often:1"]["details"]["passes"]
-    said = "often: 1 scored 0.3333, threshold 1 (exact_match); 2 of 3 responses under it; 1 of its repeats passed, and"
-    assert f"{said} 2 have to" in result.stdout.str()
+    said = "often: 1 scored 0.3333, threshold 1 (exact_match); 2 of 3 responses under it; 1 of its repeats passed, but"
+    assert f"{said} 2 must pass" in result.stdout.str()
     assert "often: the repeats of 2 examples have different scores" in result.stdout.str()
     assert "| often | 3 | 2 |" in (project.path / "reports/leaderboard.md").read_text()
 
@@ -76,7 +76,7 @@ def test_a_failure_counts_no_responses_under_a_threshold_that_checks_have_not(pr
     extras = {"repeats": 2, "passes": 2}
     project.task("tasks/often.jsonl", {"id": "1", "prompt": "1 of 2", "checks": checks, "extras": extras})
     result = project.run("tasks", "--lm-adapter=some:Model")
-    said = "1 of its repeats passed, and 2 have to; contains_any 0.5 is under its threshold 1"
+    said = "1 of its repeats passed, but 2 must pass; contains_any 0.5 is under its threshold 1"
     result.stdout.fnmatch_lines([f"often: 1 scored 0.5 (checks); {said}"])
 
 

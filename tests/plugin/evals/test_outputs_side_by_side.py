@@ -37,7 +37,7 @@ def put_orders(project: Project) -> None:
     project.write("tests/test_orders.py", FUNCTION)
 
 
-def test_two_runs_show_what_the_application_answered_and_mark_the_difference(project: Project) -> None:
+def test_two_runs_show_what_the_application_answered(project: Project) -> None:
     put_orders(project)
     model = "--lm-adapter=some:Model"
     project.run("tests", model, "--lm-gate=tasks", "--lm-baseline=base.json", "--lm-update-baseline")
@@ -45,12 +45,11 @@ def test_two_runs_show_what_the_application_answered_and_mark_the_difference(pro
     result = project.lmeval("diff", "base.json", "reports/leaderboard.json")
     output = result.stdout.str()
     assert "  old (1.0000):\n    Order a1 is on its way.\n    right 1 (Order a1 is on its way.)\n" in output
-    assert "  difference:\n    Order a1 is [-on its way-]{+lost+}.\n" in output
     assert '    {"said": "Order c3 is lost."}' in output
     # What failed before and fails now is shown, too.
     neither = output.partition("passes in neither run, with another output: 1\n")[2]
     assert "orders: b2" in neither
-    assert "Order b2 is [-on its way-]{+lost+}." in neither
+    assert "Order b2 is lost." in neither
     said = json.loads(project.lmeval("diff", "base.json", "reports/leaderboard.json", "--format=json").stdout.str())
     assert [("a1", "Order a1 is on its way.", "Order a1 is lost.")] == [
         (flip["id"], flip["old"]["output"], flip["new"]["output"]) for flip in said["comparison"]["worse"][:1]

@@ -417,8 +417,8 @@ def test_a_baseline_that_was_edited_or_has_a_task_twice_is_refused(project: Proj
     edited = json.loads(written)["tasks"]
     edited[0]["per_example"][0]["score"] = 0.25
     for fields, why in (
-        ({"tasks": edited}, "changed by hand: its results are not those of its digest"),
-        ({"tasks": [*tasks, *tasks]}, "task 't' is in it twice"),
+        ({"tasks": edited}, "changed by hand: its results do not match its digest"),
+        ({"tasks": [*tasks, *tasks]}, "it contains task 't' twice"),
     ):
         base.write_text(written)
         change(base, **fields)

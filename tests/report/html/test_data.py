@@ -96,7 +96,8 @@ def test_what_the_comparison_recorded_stands_in_for_a_baseline_that_is_not_at_ha
     old = {"output": "it is 4", "prediction": "4", "score": 1.0, "status": "passed"}
     comparison = {"worse": [{"task": "sums", "id": "a", "old": old}], "better": []}
     before = _examples([result("a", "5")], comparison=comparison)["a"]["before"]
-    assert {"status": "passed", "score": 1.0, "answers": [{"output": "it is 4", "prediction": "4"}]} == before
+    answer = {"output": "it is 4", "prediction": "4", "span": [6, 7]}
+    assert {"status": "passed", "score": 1.0, "answers": [answer]} == before
 
 
 def test_an_equal_output_of_the_baseline_is_not_repeated() -> None:

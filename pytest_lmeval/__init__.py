@@ -99,7 +99,7 @@ _HOMES = {
     ),
 }
 
-__version__ = "0.2.0"
+__version__ = "0.2.1"
 __all__ = sorted(name for names in _HOMES.values() for name in names)
 
 

@@ -27,13 +27,17 @@ _REPEATING = ("repeat", "pytest_repeat")
 
 
 class Collected:
-    """The tasks of one process by name; stored on the config's stash."""
+    """The tasks of one process by name; stored on the config's stash.
+
+    ``is_untouched`` means that ``--lm-changed`` deselected all examples.
+    """
 
     def __init__(self, config: pytest.Config) -> None:
         self.tasks: dict[str, TaskInfo] = {}
         self.bad_files: list[str] = []
         self.not_tasks: dict[str, str] = {}
         self.skipped_evals = 0
+        self.is_untouched = False
         self.wanted = Wanted(config)
         # Called with each model's items before planning; the result, if any, is called with the run.
         self.preparing: set[Callable[[Sequence[Any], pytest.Session], Callable[[RunState], None] | None]] = set()

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from pytest_lmeval.task import Task
 
 
+_WAYS_OUT = (
+    "; rename one of them, or, if they belong to different packages, run each package by itself with its own "
+    "--lm-baseline and --lm-report-dir"
+)
 _REPEATING = ("repeat", "pytest_repeat")
 
 
@@ -92,7 +96,7 @@ class Collected:
         """Add a collected task; raise UsageError if its name is taken."""
         taken = self.tasks[info.name].path if info.name in self.tasks else None
         if fault := name_fault(info.name, "another one of the file" if taken == info.path else taken):
-            raise UsageError(f"{info.path}: {fault}{'; rename one of them' if taken is not None else ''}")
+            raise UsageError(f"{info.path}: {fault}{_WAYS_OUT if taken is not None else ''}")
         if info.scores or "." in info.name:
             self._check_scores(info)
         self.tasks[info.name] = info

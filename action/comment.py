@@ -70,6 +70,9 @@ def read(path: Path) -> str:
 def no_report() -> str:
     """Return what to say of a run that wrote no report."""
     code = os.environ["CODE"]
+    if code == "0":
+        why = "pytest passed; no eval is selected, or --lm-changed found none that the change touches"
+        return f"# No eval ran: {os.environ['NAME']}\n\n{why}\n"
     how = f"the run ended with exit code {code} and wrote no report" if code else "the run did not start"
     return f"# No report: {os.environ['NAME']}\n\n{how}; the log of the job says why\n"
 

@@ -22,8 +22,14 @@ if TYPE_CHECKING:
     from pytest_lmeval.formats.spec import SPEC_VERSION as SPEC_VERSION
     from pytest_lmeval.functions.declare import Row as Row
     from pytest_lmeval.functions.declare import eval_task as eval_task
+    from pytest_lmeval.functions.judging import Grade as Grade
+    from pytest_lmeval.functions.judging import Judgment as Judgment
     from pytest_lmeval.functions.lm import BlockingLm as BlockingLm
     from pytest_lmeval.functions.lm import Lm as Lm
+    from pytest_lmeval.functions.lm import LmBase as LmBase
+    from pytest_lmeval.functions.steps import Step as Step
+    from pytest_lmeval.functions.user import BlockingUser as BlockingUser
+    from pytest_lmeval.functions.user import User as User
     from pytest_lmeval.leaderboard.board import Leaderboard as Leaderboard
     from pytest_lmeval.loading import default_registry as default_registry
     from pytest_lmeval.loading import load_all_tasks as load_all_tasks
@@ -74,7 +80,10 @@ _HOMES = {
     "errors": ("AdapterError", "BadTaskFile", "LmevalError", "RecordRefused", "UsageError"),
     "formats.spec": ("SPEC_VERSION",),
     "functions.declare": ("Row", "eval_task"),
-    "functions.lm": ("BlockingLm", "Lm"),
+    "functions.judging": ("Grade", "Judgment"),
+    "functions.lm": ("BlockingLm", "Lm", "LmBase"),
+    "functions.steps": ("Step",),
+    "functions.user": ("BlockingUser", "User"),
     "leaderboard.board": ("Leaderboard",),
     "loading": ("default_registry", "load_all_tasks", "load_tasks", "make_adapter", "validate_file", "validate_task"),
     "postprocess": ("post_process",),

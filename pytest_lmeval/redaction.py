@@ -77,7 +77,7 @@ def _redact_argument(argument: str, before: str) -> str:
     if option in _HARMLESS_OPTIONS:
         return argument
     # --lm-adapter-arg NAME=VALUE may be one argument or two.
-    has_name = option in ("--lm-adapter-arg", "--lm-judge-arg")
+    has_name = option in ("--lm-adapter-arg", "--lm-judge-arg", "--lm-user-arg")
     name, inner, value = rest.partition("=") if has_name else (option, equals, rest)
     if not equals or not inner:
         return _redact_text(argument)

@@ -29,16 +29,16 @@ def staleness(pairing: Pairing, criteria: Criteria) -> str:
     expected, paired = pairing.expected, pairing.paired
     if paired and paired >= _ENOUGH * expected:
         changed = ", ".join(pairing.functions) if criteria.strict else ""
-        return f"stale baseline (strict): the test changed too: {changed}; update it" if changed else ""
+        return f"stale baseline (strict): the test changed too: {changed}" if changed else ""
     if pairing.only_measured:
         count = len(pairing.of("measured"))
         what = f"{count} examples are measured by aggregations only and have no score"
         return f"nothing could be compared: {what}; set floors instead"
     if not expected:
-        return "stale baseline: none of its examples could be compared; update it"
+        return "stale baseline: none of its examples could be compared"
     share = f" ({paired / expected:.0%}; at least {_ENOUGH:.0%} are needed)"
-    prompts = ", or compare prompts with --lm-pair-by=id" if paired + pairing.reworded >= _ENOUGH * expected else ""
-    return f"stale baseline: {paired} of its {expected} examples could be compared{share}; update it{prompts}"
+    prompts = "; to compare prompts: --lm-pair-by=id" if paired + pairing.reworded >= _ENOUGH * expected else ""
+    return f"stale baseline: {paired} of its {expected} examples could be compared{share}{prompts}"
 
 
 def explain(

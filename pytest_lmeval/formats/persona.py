@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.formats.turning import Script, by_turn, messages_of
@@ -19,7 +19,8 @@ from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.task import Aside
 from pytest_lmeval.types import Exchange, Generate, Message
 
-DONE, MAX_TURNS = "done", "max_turns"
+DONE: Final = "done"
+MAX_TURNS: Final = "max_turns"
 """The ways in which a conversation ends: the user is done, or has sent the maximum number of messages."""
 NO_USER = "no model plays the user: name one with --lm-user SPEC, or a judge, which can play it, with --lm-judge SPEC"
 _MOST_TURNS = 100

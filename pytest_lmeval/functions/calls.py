@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 from pytest_lmeval.compact_json import json_equal
 from pytest_lmeval.errors import UsageError, not_one_of
@@ -22,7 +22,8 @@ from pytest_lmeval.text import printable
 from pytest_lmeval.types import Completion
 
 _REQUEST, _CALL = "request", "tool"
-_MODES = ("strict", "unordered", "subset", "superset")
+Mode = Literal["strict", "unordered", "subset", "superset"]
+"""The ways of ``match`` to compare calls."""
 _WIDEST = 60
 # An assert shows at most 240 characters of a value, and omits the middle.
 _LONGEST = 230
@@ -51,7 +52,7 @@ def asked_in(step: Step) -> Iterator[Call]:
             yield Call.of(call)
 
 
-def match(calls: Sequence[Any], expected: Sequence[Any], mode: str = "strict") -> Finding:
+def match(calls: Sequence[Any], expected: Sequence[Any], mode: Mode = "strict") -> Finding:
     """Check ``lm.calls`` against ``expected``: pairs ``(name, arguments)``, or a name for any arguments.
 
     ``strict``: exactly these, in this order. ``unordered``: exactly these, in any order. ``subset``: no others, but
@@ -59,8 +60,8 @@ def match(calls: Sequence[Any], expected: Sequence[Any], mode: str = "strict") -
     UsageError for another mode, for a value that is not a call, and for ``superset`` without calls, which any
     trajectory would match.
     """
-    if mode not in _MODES:
-        raise UsageError(f"match: mode: {not_one_of(mode, _MODES)}")
+    if mode not in get_args(Mode):
+        raise UsageError(f"match: mode: {not_one_of(mode, get_args(Mode))}")
     made = [_call("calls: expected lm.calls", each) for each in _sequence("calls: expected lm.calls", calls)]
     wanted = [
         Call((each, None))

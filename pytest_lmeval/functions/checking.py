@@ -123,7 +123,21 @@ def _check_call(checked: CheckedFile, folder: Path, function: str, call: ast.Cal
             checked.errors += [
                 RecordError(call.lineno, name, "bad_value", "data", each) for each in _lines(error, name)
             ]
-    checked.functions.append(FoundFunction(name, function, call.lineno, rows, unchecked))
+    variants, is_known = _variants(given.get("variants"))
+    unchecked += () if is_known else ("variants",)
+    checked.functions += [
+        FoundFunction(f"{name}@{variant}" if name and variant else name, function, call.lineno, rows, unchecked)
+        for variant in variants
+    ]
+
+
+def _variants(node: ast.expr | None) -> tuple[list[str], bool]:
+    """Return the names of a function's variants, [""] without any, and False if only running the file reveals them."""
+    if node is None:
+        return [""], True
+    names = [_literal(key) for key in node.keys] if isinstance(node, ast.Dict) else []
+    is_known = len(names) > 0 and all(isinstance(name, str) for name in names)
+    return (names, True) if is_known else ([""], False)
 
 
 def _own(node: ast.AST) -> Iterator[ast.AST]:

@@ -33,6 +33,10 @@ _LISTS = (".json", ".yaml", ".yml")
 _FIXED = frozenset({str, int, float, bool, type(None), bytes, complex, frozenset, range})
 _OF_FIXED_VALUES = frozenset({"datetime", "decimal", "fractions", "uuid", "pathlib", "zoneinfo", "re"})
 _SCORE_NAME = re.compile(r"[A-Za-z0-9_-]+")
+# Their exceptions say that a request failed; several of them derive from no built-in error of connections.
+_CLIENTS = frozenset({"aiohttp", "anthropic", "httpcore", "httpx", "litellm", "openai", "requests", "urllib3"})
+# OpenAI's client raises these for a reply that it cannot parse.
+_OF_REPLIES = "FinishReasonError"
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 NO_YIELD = (
     "has a yield, so a call of it runs nothing: "
@@ -45,7 +49,7 @@ class EvalFunction:
     """The arguments of ``eval_task``, and the decorated function.
 
     If ``is_async``, the function (or the one it wraps) is ``async def``, and the methods of its ``lm`` must be awaited.
-    ``scores`` are the ``threshold`` and ``min_score`` of named scores.
+    ``scores`` are the ``threshold`` and ``min_score`` of named scores, ``fails`` the exceptions that score 0.
     """
 
     name: str
@@ -60,6 +64,8 @@ class EvalFunction:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     is_async: bool = False
     scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    fails: tuple[type[Exception], ...] = ()
+    variants: Mapping[str, Any] = field(default_factory=dict)
 
 
 def is_async(function: Any) -> bool:
@@ -84,6 +90,8 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one per property of a tas
     threads: bool | None = None,
     repeats: int | None = None,
     passes: int | None = None,
+    fails: Sequence[type[Exception]] = (),
+    variants: Mapping[str, Any] | None = None,
     tags: Sequence[str] = (),
     metadata: Mapping[str, Any] | None = None,
 ) -> Callable[[_Function], _Function]:
@@ -102,6 +110,10 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one per property of a tas
 
     ``repeats`` is the number of runs of each example, and overrides ``--lm-repeats``. With ``passes``, an example
     passes if at least that many of its repeats do; its score is still their mean.
+
+    ``fails`` are exceptions of the application that score 0, such as a validation error for a reply; any other
+    exception makes the example an error. ``variants`` maps names to values: the function runs on the same rows with
+    each value as the argument ``variant``, as the tasks ``NAME@VARIANT``, which ``lmeval rank --by config`` compares.
 
     Raises UsageError for a value out of range, or if it decorates anything but a function.
     """
@@ -124,9 +136,12 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one per property of a tas
         _check_metadata(name, metadata)
     if isinstance(tags, str) or not all(isinstance(tag, str) and tag for tag in tags):
         raise UsageError(f"eval_task({name!r}): tags: expected a list of texts, got {tags!r}")
+    _check_fails(name, fails)
+    _check_variants(name, variants)
 
     def mark(function: _Function) -> _Function:
-        _check_function(name, function, has_data=data is not None, threads=threads)
+        arguments = {"row": "data" if data is not None else "", "variant": "variants" if variants else ""}
+        _check_function(name, function, arguments, threads=threads)
 
         # Use a plain function even for an async one, so that plugins for async tests ignore it.
         @wraps(function)
@@ -148,6 +163,8 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one per property of a tas
             dict(metadata or {}),
             is_async(function),
             scores,
+            tuple(fails),
+            dict(variants or {}),
         )
         return call  # type: ignore[return-value]  # has the type of the function, for its callers
 
@@ -246,15 +263,44 @@ def _is_share(number: object) -> bool:
     return is_number(number) and 0 <= number <= 1
 
 
-def _check_function(name: str, function: Any, *, has_data: bool, threads: bool | None) -> None:
+def _check_fails(name: str, fails: object) -> None:
+    where = f"eval_task({name!r}): fails"
+    if not isinstance(fails, Sequence) or isinstance(fails, str):
+        raise UsageError(f"{where}: expected a list of exception types, got {fails!r:.80}")
+    for each in fails:
+        if not (isinstance(each, type) and issubclass(each, Exception)):
+            raise UsageError(f"{where}: expected exception types below Exception, got {each!r:.80}")
+        is_fault = issubclass(OSError, each) or issubclass(each, ConnectionError | TimeoutError | LmevalError)
+        is_of_client = each.__module__.partition(".")[0] in _CLIENTS and not each.__name__.endswith(_OF_REPLIES)
+        if is_fault or is_of_client:
+            raise UsageError(
+                f"{where}: {each.__name__} also means that something around the application failed, which is an error "
+                "and no score: name the exceptions with which the application rejects a reply"
+            )
+
+
+def _check_variants(name: str, variants: object) -> None:
+    where = f"eval_task({name!r}): variants"
+    if variants is None:
+        return
+    if not isinstance(variants, Mapping) or len(variants) < 2:
+        raise UsageError(f"{where}: expected two names or more, each with its value, got {variants!r:.80}")
+    for variant in variants:
+        if not (isinstance(variant, str) and _SCORE_NAME.fullmatch(variant)):
+            raise UsageError(f"{where}: expected names of letters, digits, - and _, got {variant!r:.60}")
+
+
+def _check_function(name: str, function: Any, arguments: Mapping[str, str], *, threads: bool | None) -> None:
     if not inspect.isfunction(function):
         raise UsageError(f"eval_task({name!r}) goes on a function, not on {function!r:.80}")
     if has_yield(function):
         raise UsageError(f"eval_task({name!r}): {function.__name__} {NO_YIELD}")
     if threads and is_async(function):
         raise UsageError(f"eval_task({name!r}): threads=True is for def functions; an async one needs no thread")
-    if has_data and "row" not in inspect.signature(function).parameters:
-        raise UsageError(f"eval_task({name!r}) has data: give {function.__name__} an argument named row")
+    parameters = inspect.signature(function).parameters
+    for argument, source in arguments.items():
+        if source and argument not in parameters:
+            raise UsageError(f"eval_task({name!r}) has {source}: give {function.__name__} an argument named {argument}")
 
 
 class DataRows(NamedTuple):

@@ -49,7 +49,8 @@ class ExampleState:
     """The record of one call of an eval function: one repeat of an example.
 
     ``scores`` are in the order of recording, and ``reasons`` explain scores by name. ``failure`` is the first error
-    that the application cannot undo: a request without an answer, or an invalid score. ``output`` is the application's
+    that the application cannot undo: a request without an answer, or an invalid score. ``not_applicable`` names the
+    scores that were recorded as None, in order. ``output`` is the application's
     answer as JSON values, None without one. ``may_fail`` counts the open blocks that allow requests to fail. After the
     end, ``left`` describes unfinished work, and ``unfinished`` are the requests without an answer. ``unanswered`` is
     the fault to report if the example ends while a simulated user waits for a reply. ``tasks`` are its tasks in the
@@ -74,6 +75,7 @@ class ExampleState:
         self.repeat = repeat
         self.steps: list[Step] = []
         self.scores: dict[str, float] = {}
+        self.not_applicable: dict[str, None] = {}
         self.reasons: dict[str, str] = {}
         self.notes: dict[str, Any] = {}
         self.failure: LmevalError | None = None
@@ -134,19 +136,28 @@ class ExampleState:
             raise UsageError(message)
 
     def score(self, name: object, value: object, why: object = "") -> None:
-        """Record a score; raise ScoringError for an invalid value, or a second value under the same name."""
+        """Record a score; raise ScoringError for an invalid value, or a second value under the same name.
+
+        None means that the score does not apply to the example.
+        """
         self.check_is_running(f"lm.score({name!r:.60})")
         if not isinstance(name, str) or not name.strip():
             self.refuse(f"lm.score: expected a name for the score, got {name!r:.60}")
-        number = _number(value)
-        if not math.isfinite(number) or not 0.0 <= number <= 1.0:
-            self.refuse(f"lm.score({name!r}): expected a bool or a number from 0 to 1, got {value!r:.60}")
+        number = None if value is None else _number(value)
+        if number is not None and not (math.isfinite(number) and 0.0 <= number <= 1.0):
+            expected = "a bool, a number from 0 to 1, or None for a score that does not apply"
+            self.refuse(f"lm.score({name!r}): expected {expected}, got {value!r:.60}")
         if why != "":
             self._explain(str(name), why)
         with self._lock:
-            before = self.scores.setdefault(str(name), number)
+            before = None if name in self.not_applicable else self.scores.get(name, number)
+            if number is None:
+                self.not_applicable[str(name)] = None
+            else:
+                self.scores.setdefault(str(name), number)
         if before != number:
-            self.refuse(f"lm.score({name!r}) is {number:g}, and was {before:g} before; a name has one score")
+            now, then = ("None" if each is None else f"{each:g}" for each in (number, before))
+            self.refuse(f"lm.score({name!r}) is {now}, and was {then} before; a name has one score")
 
     def _explain(self, name: str, why: object) -> None:
         if not isinstance(why, str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -21,34 +22,40 @@ from pytest_lmeval.types import Generate, Message
 
 
 @dataclass(frozen=True, slots=True)
-class _Opinion:
-    """A judge's verdict and its reason; raises an error when used as a condition, because it would always be true."""
+class Grade:
+    """A judge's grade of a text by a rubric, in [0, 1], and the reason.
 
-    def __bool__(self) -> bool:
-        __tracebackhide__ = True
-        raise TypeError(f"{self!r:.200} is neither true nor false: compare its {next(iter(self.__slots__))}")
-
-
-@dataclass(frozen=True, slots=True)
-class Grade(_Opinion):
-    """A judge's grade of a text by a rubric, in [0, 1], and the reason."""
+    It raises TypeError when used as a condition, because it would always be true.
+    """
 
     score: float
     reason: str
 
+    def __bool__(self) -> bool:
+        __tracebackhide__ = True
+        raise TypeError(f"{self!r:.200} is neither true nor false: compare its score")
 
-@dataclass(frozen=True, slots=True)
-class Judgment(_Opinion):
-    """A judge's label for a text, and the reason."""
 
-    label: str
+class Judgment(str):
+    """A judge's label for a text, and the reason, which is empty if none was asked for.
+
+    It raises TypeError when used as a condition: "no" is as true as "yes".
+    """
+
+    __slots__ = ("reason",)
+
+    def __new__(cls, label: str, reason: str = "") -> Judgment:
+        """Create the judgment ``label``."""
+        made = super().__new__(cls, label)
+        made.reason = reason
+        return made
+
     reason: str
 
-
-class Label(str):
-    """A judge's label for a text; raises an error when used as a condition: "no" is as true as "yes"."""
-
-    __slots__ = ()
+    @property
+    def label(self) -> str:
+        """The label."""
+        return str(self)
 
     def __bool__(self) -> bool:
         __tracebackhide__ = True
@@ -68,19 +75,44 @@ class Inquiry:
     shown: Callable[[Any], Mapping[str, Any]] | None = None
 
 
-def labelling(question: str, text: str, labels: Sequence[str], *, reason: bool) -> Inquiry:
+def material(method: str, value: object) -> str:
+    """Return the text to judge: a text as it is, other values as JSON; raise ScoringError for a value without JSON."""
+    if isinstance(value, str):
+        return value
+    dump = getattr(value, "model_dump", None)
+    try:
+        if value is not None and not isinstance(value, bytes):
+            return json.dumps(
+                dump(mode="json") if callable(dump) else value, ensure_ascii=False, allow_nan=False, default=dict
+            )
+    except (TypeError, ValueError, RecursionError):
+        pass
+    raise ScoringError(f"{method}: text: expected a text, or values that JSON has, got {value!r:.80}")
+
+
+def labelling(question: str, given: object, labels: Sequence[str], human_label: object, *, reason: bool) -> Inquiry:
     """Return the inquiry for one of ``labels``; raise ScoringError if the labels are not distinct."""
     if isinstance(labels, str) or len(labels) < 2 or len(set(labels)) < len(labels):
         raise ScoringError(f"lm.judge: labels: expected two different texts or more, got {labels!r:.80}")
+    if human_label is not None and human_label not in labels:
+        raise ScoringError(f"lm.judge: human_label: expected one of {', '.join(labels)}, got {human_label!r:.80}")
+    text = material("lm.judge", given)
     verdict = one_of_with_reason(labels) if reason else one_of(labels)
-    opening = (Message("user", judge_prompt(question, {"text": text}, verdict.form)),)
-    made = partial(judged.Question, "lm.judge", verdict, opening)
-    if not reason:
-        return Inquiry("lm.judge", made, Label)
-    return Inquiry("lm.judge", made, lambda found: Judgment(*found), verdict.recorded)
+    prompt = judge_prompt(question, {"text": text}, verdict.form)
+
+    made = partial(judged.Question, "lm.judge", verdict, (Message("user", prompt),))
+
+    def shown(found: Any) -> Mapping[str, Any]:
+        by_people = {} if human_label is None else {"rubric": question[:RUBRIC_HEAD], "human_label": human_label}
+        return {**verdict.recorded(found), **by_people}
+
+    is_shown = reason or human_label is not None
+    return Inquiry(
+        "lm.judge", made, lambda found: Judgment(*found) if reason else Judgment(found), shown if is_shown else None
+    )
 
 
-def grading(rubric: Any, text: str, reference: str, levels: Any, human_label: Any) -> Inquiry:
+def grading(rubric: Any, given: object, reference: str, levels: Any, human_label: Any) -> Inquiry:
     """Return the inquiry for a level on a rubric; raise ScoringError for an unusable rubric."""
     try:
         by = Rubric.of(rubric, levels, prefix="")
@@ -91,8 +123,8 @@ def grading(rubric: Any, text: str, reference: str, levels: Any, human_label: An
         said = {"score": found[0], "reason": found[1], "rubric": by.text[:RUBRIC_HEAD], "prompt_hash": by.sha256}
         return said if human_label is None else {**said, "human_label": human_label}
 
-    material = {"reference": reference, "text": text} if reference else {"text": text}
-    return Inquiry("lm.grade", partial(about, by, "lm.grade", material), lambda found: Grade(*found), shown)
+    texts = {**({"reference": reference} if reference else {}), "text": material("lm.grade", given)}
+    return Inquiry("lm.grade", partial(about, by, "lm.grade", texts), lambda found: Grade(*found), shown)
 
 
 def consulting(state: ExampleState, judge: Asker | None, inquire: Callable[[], Inquiry]) -> Asking[Any]:

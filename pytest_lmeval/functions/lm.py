@@ -8,21 +8,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial, wraps
 from inspect import unwrap
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.functions.asker import Asker, Asking, Prompt, answered, messages_of, tools_of
 from pytest_lmeval.functions.example import ExampleState, as_json, cut, open_request, place
 from pytest_lmeval.functions.steps import Step
+from pytest_lmeval.functions.trajectory import Trajectory
 from pytest_lmeval.types import Completion
 
 if TYPE_CHECKING:
-    from pytest_lmeval.functions.calls import Finding
     from pytest_lmeval.functions.clients.answering import Clients
     from pytest_lmeval.functions.endpoint import Endpoint
     from pytest_lmeval.functions.judging import Grade, Judgment
     from pytest_lmeval.functions.user import BlockingUser, User
-    from pytest_lmeval.metrics.parts.call import Call
 
 _YES_NO = ("yes", "no")
 # These name the account of a client's requests, which the endpoint lacks.
@@ -53,7 +52,7 @@ class Services:
         return Clients(self.model, self.endpoint())
 
 
-class LmBase:
+class LmBase(Trajectory):
     """The part of ``lm`` that neither awaits nor blocks."""
 
     def __init__(self, services: Services | None) -> None:
@@ -79,11 +78,12 @@ class LmBase:
             self.state.end()
         self._forget_token()
 
-    def score(self, name: str, value: Any, why: str = "") -> None:
+    def score(self, name: str, value: bool | float | None, why: str = "") -> None:
         """Record the score ``name``: a bool, or a number from 0 to 1; reports show the reason ``why``.
 
-        The score named by ``score=`` decides, by default the first one. An invalid score, or a second value under the
-        same name, raises ScoringError and makes the example an error.
+        None means that the score does not apply to this example, which then does not count towards its mean and its
+        floor. The score named by ``score=`` decides, by default the first number; it cannot be None. An invalid score,
+        or a second value under the same name, raises ScoringError and makes the example an error.
         """
         self._running.score(name, value, why)
 
@@ -121,19 +121,6 @@ class LmBase:
     def trace(self) -> tuple[Step, ...]:
         """The example's steps so far, ordered by start time."""
         return tuple(self._running.steps)
-
-    @property
-    def calls(self) -> list[Call]:
-        """The tool calls that the model has requested so far, in order, as pairs of name and arguments."""
-        from pytest_lmeval.functions.calls import asked_in
-
-        return [call for step in self.trace for call in asked_in(step)]
-
-    def called(self, name: str, *, times: int | None = None, arguments: Mapping[str, Any] | None = None) -> Finding:
-        """Check whether a tool was called; see :func:`~pytest_lmeval.trajectory.called`."""
-        from pytest_lmeval.functions.calls import called
-
-        return called(self.trace, name, times=times, arguments=arguments)
 
     @contextmanager
     def may_fail(self) -> Iterator[None]:
@@ -254,15 +241,16 @@ class Lm(LmBase):
         max_tokens: int | None = None,
         temperature: float | None = None,
         model: str | None = None,
+        options: Mapping[str, Any] | None = None,
         may_fail: bool = False,
     ) -> Asking[Completion]:
         """Return the answer of the model under test to a text, or to messages with ``role`` and ``content``.
 
         The request obeys the run's retries and limits, and becomes a step. Without an answer, this raises AdapterError;
         even if caught, that makes the example an error, unless the request has ``may_fail`` or begins within ``with
-        lm.may_fail():``. ``temperature`` and ``model`` override the adapter's own, if it accepts them. ``tools`` are
-        functions that the model may call, each with ``name``, ``description`` and ``parameters``, a JSON Schema; the
-        answer's ``tool_calls`` are the calls.
+        lm.may_fail():``. ``temperature``, ``model`` and ``options``, such as ``{"seed": 1}``, override the adapter's
+        own, if it accepts them. ``tools`` are functions that the model may call, each with ``name``, ``description``
+        and ``parameters``, a JSON Schema; the answer's ``tool_calls`` are the calls.
         """
         state = self._running
         state.check_is_running("lm.ask")
@@ -272,9 +260,7 @@ class Lm(LmBase):
             "tool_choice": tool_choice,
             "stop": (stop,) if isinstance(stop, str) else tuple(stop),
             "max_tokens": max_tokens,
-            "options": {
-                name: value for name, value in (("temperature", temperature), ("model", model)) if value is not None
-            },
+            "options": _options(options, temperature=temperature, model=model),
         }
         named = model or ""
         if asker.facts.model_by_request and not named:
@@ -289,36 +275,32 @@ class Lm(LmBase):
         step.may_fail = step.may_fail or may_fail
         return (yield from answered(state, step, asker, request))
 
-    @overload
     @_awaited
     def judge(
-        self, question: str, text: str, *, labels: Sequence[str] = _YES_NO, reason: Literal[False] = False
-    ) -> Asking[str]: ...
-
-    @overload
-    @_awaited
-    def judge(
-        self, question: str, text: str, *, labels: Sequence[str] = _YES_NO, reason: Literal[True]
-    ) -> Asking[Judgment]: ...
-
-    @_awaited
-    def judge(self, question: str, text: str, *, labels: Sequence[str] = _YES_NO, reason: bool = False) -> Asking[Any]:
+        self,
+        question: str,
+        text: object,
+        *,
+        labels: Sequence[str] = _YES_NO,
+        reason: bool = False,
+        human_label: str | None = None,
+    ) -> Asking[Judgment]:
         """Return the label that the judge (``--lm-judge``) assigns to ``text``; ask again if a reply has none.
 
-        With ``reason``, the judge gives its reason first, and the result is a :class:`Judgment` with ``label`` and
-        ``reason``. Without a judge, or if no reply has a label, this raises ScoringError and makes the example an
-        error.
+        The :class:`Judgment` is a text, the label, with ``label`` and ``reason``; the judge gives a reason, before the
+        label, only with ``reason=True``. ``human_label`` is a person's label for the text. Without a judge, or if no
+        reply has a label, this raises ScoringError and makes the example an error.
         """
         from pytest_lmeval.functions.judging import consulting, labelling
 
-        inquire = partial(labelling, question, str(text), labels, reason=reason)
+        inquire = partial(labelling, question, text, labels, human_label, reason=reason)
         return consulting(self._running, self._services.judge, inquire)
 
     @_awaited
     def grade(
         self,
         rubric: str,
-        text: str,
+        text: object,
         *,
         reference: str = "",
         levels: Mapping[Any, str] | None = None,
@@ -333,7 +315,7 @@ class Lm(LmBase):
         """
         from pytest_lmeval.functions.judging import consulting, grading
 
-        inquire = partial(grading, rubric, str(text), reference=reference, levels=levels, human_label=human_label)
+        inquire = partial(grading, rubric, text, reference=reference, levels=levels, human_label=human_label)
         return consulting(self._running, self._services.judge, inquire)
 
     def user(self, persona: str, goal: str = "", max_turns: int = 8) -> User:
@@ -362,6 +344,15 @@ class Lm(LmBase):
         except StopIteration as end:
             result: _Result = end.value
             return result
+
+
+def _options(given: Mapping[str, Any] | None, **named: object) -> dict[str, Any]:
+    """Return a request's options; raise UsageError for one that also has an argument with a value."""
+    options = dict(given or {})
+    known = {name: value for name, value in named.items() if value is not None}
+    if twice := sorted(options.keys() & known.keys()):
+        raise UsageError(f"{place()}: lm.ask: {twice[0]} is given twice, also in options")
+    return {**options, **known}
 
 
 class BlockingLm(LmBase):

@@ -31,7 +31,7 @@ class FunctionHashes:
     def __init__(self, data: bytes) -> None:
         self._nodes = _parsed(data)
         # Check this first: few files contain such a call.
-        self.may_talk = b".user(" in data
+        self.asks_others = any(call in data for call in (b".user(", b".judge(", b".grade("))
 
     def of(self, name: str, decisive: str, threshold: float, called: Mapping[str, Node] = _NOTHING) -> str:
         """Return 16 hexadecimal digits for a function's code and decisive score; "" if the file does not contain it.
@@ -182,10 +182,10 @@ def may_check(node: Node) -> bool:
     return any(_checks(each) for each in ast.walk(node))
 
 
-def talks(node: Node | None) -> bool:
-    """Return True if a function's tree calls ``lm.user``."""
+def methods_of_lm(node: Node | None) -> set[str]:
+    """Return the names of the methods of ``lm`` that a function's tree calls."""
     found = (each.func for each in ast.walk(node) if isinstance(each, ast.Call)) if node is not None else ()
-    return any(isinstance(each, ast.Attribute) and ast.unparse(each) == "lm.user" for each in found)
+    return {each.attr for each in found if isinstance(each, ast.Attribute) and ast.unparse(each.value) == "lm"}
 
 
 def roots(node: Node) -> set[str]:

@@ -17,6 +17,7 @@ from pytest_lmeval.functions.steps import Step, total_usage
 from pytest_lmeval.leaderboard.details import DECIDED_BY, DURATION, FUNCTION, METRIC, OUTPUT, WHY
 from pytest_lmeval.scoring.evaluate import ScoringRules, evaluate, failed_result, question_of
 from pytest_lmeval.task import Prompt, Task, Tools
+from pytest_lmeval.text import error_text
 from pytest_lmeval.types import Example, ExampleResult, Request, Response, Score
 
 _LONGEST_REASON = 4000
@@ -30,7 +31,8 @@ class FunctionTask(Task):
 
     ``decisive`` names the decisive score; "" means the first one. ``code`` maps function names to hashes of their
     normalised syntax trees. ``idle`` names functions that can neither assert nor score anything. ``scores`` are the
-    scores with a ``threshold`` or a ``min_score`` by name, which each example must record.
+    scores with a ``threshold`` or a ``min_score`` by name, which each example must record. ``fails`` are the exceptions
+    that score 0, and ``variant`` is the name of the function's variant, if it has any.
     """
 
     name: str
@@ -44,8 +46,16 @@ class FunctionTask(Task):
     idle: set[str] = field(default_factory=set)
     source: Mapping[str, Any] = field(default_factory=dict)
     asks_user: bool = False
+    asks_judge: bool = False
     scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     numbered: bool = False
+    fails: tuple[type[Exception], ...] = ()
+    variant: str = ""
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The name of the variant, if the function has variants."""
+        return {"variant": self.variant} if self.variant else {}
 
     @property
     def dataset(self) -> Mapping[str, Any]:
@@ -67,6 +77,10 @@ class FunctionTask(Task):
     def metric_name(self, example: Example) -> str:
         """Return the metric that all eval functions share."""
         return METRIC
+
+    def judges(self, example: Example) -> Sequence[str]:
+        """Return the run's judge if a function asks it."""
+        return ("",) if self.asks_judge else ()
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
         """Return nothing: the row identifies an example."""
@@ -122,6 +136,8 @@ def result_of(
     task, example, function = unit.task, unit.example, unit.function_name
     if task.scores:
         task = _with_threshold(task, outcomes)
+    if task.fails:
+        rule = replace(rule, failing=(*rule.failing, *task.fails))
     errors = (_error_of(task, function, outcome, rule) for outcome in outcomes)
     error = next((each for each in errors if each is not None), None)
     question = question_of(task, example, example.prompt, (), item)
@@ -184,11 +200,16 @@ def _error_of(task: FunctionTask, function: str, outcome: Outcome, rule: Failure
         return ScoringError(state.left)
     if state.broken:
         return None
+    recorded = [*state.scores, *state.not_applicable]
     for name in (task.decisive, *task.scores):
-        if name and name not in state.scores:
-            recorded = ", ".join(state.scores) or "none"
+        if name and name not in recorded:
             what = "decides" if name == task.decisive else "has a threshold or a floor"
-            return ScoringError(f"the score {name!r}, which {what}, was not recorded; recorded: {recorded}")
+            return ScoringError(
+                f"the score {name!r}, which {what}, was not recorded; recorded: {', '.join(recorded) or 'none'}"
+            )
+    if task.decisive in state.not_applicable or (state.not_applicable and not state.scores):
+        name = task.decisive or next(iter(state.not_applicable))
+        return ScoringError(f"the score {name!r} decides, and is None: record a number, or skip the row (pytest.skip)")
     return ScoringError(_NOTHING_SAID) if function in task.idle and not state.scores else None
 
 
@@ -197,7 +218,7 @@ def _score_of(task: FunctionTask, outcome: Outcome) -> Score:
     decided_by = task.decisive or next(iter(state.scores), "")
     named = {name: of["threshold"] for name, of in task.scores.items() if "threshold" in of} if task.scores else {}
     named.pop(decided_by, None)
-    if reason := state.broken or (_reason(outcome.error) if outcome.error is not None else ""):
+    if reason := state.broken or (_reason(task, outcome.error) if outcome.error is not None else ""):
         return Score(0.0, {**details, "reason": reason}, metrics=dict(state.scores), thresholds=named)
     value = state.scores[decided_by] if decided_by else 1.0
     return Score(value, {**details, DECIDED_BY: decided_by}, metrics=dict(state.scores), thresholds=named)
@@ -210,10 +231,11 @@ def _with_threshold(task: FunctionTask, outcomes: Sequence[Outcome]) -> Function
     return replace(task, threshold_of=task.scores.get(decided_by, {}).get("threshold", task.threshold_of))
 
 
-def _reason(error: BaseException) -> str:
+def _reason(task: FunctionTask, error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return (str(error) or type(error).__name__)[:_LONGEST_REASON]
+    text = error_text(error) if isinstance(error, task.fails) else str(error) or type(error).__name__
+    return text[:_LONGEST_REASON]
 
 
 def _details(state: ExampleState) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.persona import DONE, MAX_TURNS, NO_USER, Persona
@@ -15,6 +15,7 @@ from pytest_lmeval.types import Generate
 if TYPE_CHECKING:
     from pytest_lmeval.functions.lm import BlockingLm, Lm, LmBase
 
+Ended = Literal["done", "max_turns", ""]
 _NO_REPLY = "the loop body did not call user.reply(...) for the user's message"
 
 
@@ -22,7 +23,7 @@ class _SimulatedUser:
     """A simulated user; ``ended`` is ``done`` or ``max_turns`` once the conversation is over."""
 
     def __init__(self, lm: LmBase, persona: Persona) -> None:
-        self.ended = ""
+        self.ended: Ended = ""
         self._lm = lm
         self._state = state = lm._running
         self._asker = lm._services.user

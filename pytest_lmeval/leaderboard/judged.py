@@ -14,6 +14,8 @@ from pytest_lmeval.types import ExampleResult
 
 GRADE = "grade"
 """The name of a judge's grades in eval functions."""
+JUDGMENT = "judgment"
+"""The name of a judge's labels in eval functions that a person labelled, too."""
 _MOST = 20
 
 
@@ -25,14 +27,20 @@ def judged(results: Sequence[ExampleResult]) -> dict[str, Any]:
     results = [result for result in results if result.decides]
     entries = [entry for result in results for entry in _entries(result)]
     rubrics = sorted({entry["rubric"] for entry in entries})
-    names = {text: f"{GRADE}: {text}" for text in rubrics} if 1 < len(rubrics) <= _MOST else {}
+    is_by_rubric = 1 < len(rubrics) <= _MOST
     name = itemgetter("name")
-    named = sorted(({**entry, "name": names.get(entry["rubric"], entry["scorer"])} for entry in entries), key=name)
+    named = sorted(
+        ({**entry, "name": _name(entry) if is_by_rubric else entry["scorer"]} for entry in entries), key=name
+    )
     groups = {key: [*group] for key, group in groupby(named, key=name)}
     # Errors do not contain the name of the judge.
     unread = sum(UNREAD in result.error for result in results) if len(groups) == 1 else 0
     notes = {key: _note(group, unread) for key, group in groups.items()}
     return {"metrics": measures_of(notes), "notes": {"judges": notes}} if notes else {}
+
+
+def _name(entry: Mapping[str, Any]) -> str:
+    return f"{JUDGMENT if entry['scorer'] == JUDGMENT else GRADE}: {entry['rubric']}"
 
 
 def _note(entries: Sequence[Mapping[str, Any]], unread: int) -> dict[str, Any]:
@@ -46,10 +54,18 @@ def _entries(result: ExampleResult) -> Iterator[dict[str, Any]]:
     for details in details_of(result):
         found = _of_steps(details.get("steps")) if function else details.get("judge")
         for entry in found if isinstance(found, list) else ():
-            if isinstance(entry, Mapping) and "reason" in entry and isinstance(entry.get("score"), int | float):
-                texts = {name: str(entry.get(name, "")) for name in ("judge", "prompt_hash", "rubric")}
-                numbers = {name: entry.get(name) for name in ("score", "human_label", "repaired")}
-                yield {**numbers, **texts, "scorer": GRADE if function else str(entry.get("scorer", RUBRIC))}
+            if not isinstance(entry, Mapping):
+                continue
+            if "reason" in entry and isinstance(entry.get("score"), int | float):
+                yield _entry(entry, GRADE if function else str(entry.get("scorer", RUBRIC)))
+            elif function and "human_label" in entry:
+                yield _entry({**entry, "score": entry.get("label")}, JUDGMENT)
+
+
+def _entry(given: Mapping[str, Any], scorer: str) -> dict[str, Any]:
+    texts = {name: str(given.get(name, "")) for name in ("judge", "prompt_hash", "rubric")}
+    found = {name: given.get(name) for name in ("score", "human_label", "repaired")}
+    return {**found, **texts, "scorer": scorer}
 
 
 def _of_steps(steps: Any) -> list[dict[str, Any]]:

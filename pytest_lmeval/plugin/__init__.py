@@ -73,6 +73,10 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_lmeval.plugin.common.hiding import hide_secrets
 
         hide_secrets(config)
+    if config.option.lm_changed is not None:
+        from pytest_lmeval.plugin.collect.changed import ChangedOnly
+
+        config.pluginmanager.register(ChangedOnly(config), "lmeval-changed")
     if not is_worker(config) and not config.option.lm_check_formatting:
         from pytest_lmeval.plugin.record.recorder import Recorder
         from pytest_lmeval.plugin.settings.checks import check_options

@@ -27,6 +27,7 @@ _WITH_VALUE = {
     *("-c", "-o", "-p", "--confcutdir", "--config-file", "--import-mode", "--override-ini", "--rootdir"),
     *("--lm-adapter", "--lm-adapter-arg", "--lm-config", "--lm-judge", "--lm-judge-arg", "--lm-num-fewshot"),
     *("--lm-repeats", "--lm-sandbox", "--lm-subject", "--lm-think-tags", "--lm-threshold", "--lm-user"),
+    "--lm-user-arg",
 }
 _FLAGS = {"--allow-bad-tasks", "--lm-allow-bad-tasks"}
 

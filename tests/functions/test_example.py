@@ -29,7 +29,7 @@ class Odd:
 @each_row(
     ("value", "kept"),
     [(0, 0.0), (1, 1.0), (True, 1.0), (False, 0.0), (0.25, 0.25), (1.0000001, None), (2, None), (-0.1, None),
-     (float("nan"), None), (float("inf"), None), ("1", None), (None, None), (Odd, None), (1j, None)],
+     (float("nan"), None), (float("inf"), None), ("1", None), (Odd, None), (1j, None)],
 )  # fmt: skip
 def test_a_score_is_a_number_from_0_to_1(value: object, kept: float | None) -> None:
     example = state()
@@ -37,7 +37,7 @@ def test_a_score_is_a_number_from_0_to_1(value: object, kept: float | None) -> N
         example.score("ok", value)
         assert {"ok": kept} == example.scores
         return
-    with pytest.raises(ScoringError, match="expected a bool or a number from 0 to 1"):
+    with pytest.raises(ScoringError, match="expected a bool, a number from 0 to 1, or None"):
         example.score("ok", value)
     assert {} == example.scores
     assert isinstance(example.failure, ScoringError)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from time import thread_time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pytest
 
@@ -270,16 +270,19 @@ class RunState:
         return bool(result.is_error and self.errors <= self.config.option.lm_max_errors.of(len(self.plan.units)))
 
 
-def make_judge(config: pytest.Config, registry: Registry) -> Any:
-    """Create the adapter for ``--lm-judge``; return None without the option."""
-    spec = config.option.lm_judge
+def make_judge(config: pytest.Config, registry: Registry, role: Literal["judge", "user"] = "judge") -> Any:
+    """Create the adapter for ``--lm-judge`` or ``--lm-user``; return None without the option."""
+    spec, given = {
+        "judge": (config.option.lm_judge, config.option.lm_judge_arg),
+        "user": (config.option.lm_user, config.option.lm_user_arg),
+    }[role]
     if not spec:
         return None
     try:
-        made = make(config, registry, spec, dict(config.option.lm_judge_arg))
+        made = make(config, registry, spec, dict(given))
     except pytest.UsageError as error:
         raise pytest.UsageError(
-            f"--lm-judge={spec}: {error}; --lm-judge-arg=NAME=VALUE gives the judge an option"
+            f"--lm-{role}={spec}: {error}; --lm-{role}-arg=NAME=VALUE gives the {role} an option"
         ) from None
     return _as_judge(made)
 
@@ -440,7 +443,7 @@ def _planned(
         adapter = make(config, registry, spec, dict(config.option.lm_adapter_arg))
     judge = make_judge(config, registry)
     if config.option.lm_user:
-        run.judges.user_adapter = _as_judge(make(config, registry, config.option.lm_user, {}))
+        run.judges.user_adapter = make_judge(config, registry, "user")
     files_of = {item: item.parent for item in records}
     plan = run.plan(
         items, adapter if uses_ours else None, judge, lambda item: not _uses_ours(item, "lm_judge"), files_of.get

@@ -23,17 +23,25 @@ if TYPE_CHECKING:
     from pytest_lmeval.task import Task
 
 
+_WAYS_OUT = (
+    "; rename one of them, or, if they belong to different packages, run each package by itself with its own "
+    "--lm-baseline and --lm-report-dir"
+)
 _REPEATING = ("repeat", "pytest_repeat")
 
 
 class Collected:
-    """The tasks of one process by name; stored on the config's stash."""
+    """The tasks of one process by name; stored on the config's stash.
+
+    ``is_untouched`` means that ``--lm-changed`` deselected all examples.
+    """
 
     def __init__(self, config: pytest.Config) -> None:
         self.tasks: dict[str, TaskInfo] = {}
         self.bad_files: list[str] = []
         self.not_tasks: dict[str, str] = {}
         self.skipped_evals = 0
+        self.is_untouched = False
         self.wanted = Wanted(config)
         # Called with each model's items before planning; the result, if any, is called with the run.
         self.preparing: set[Callable[[Sequence[Any], pytest.Session], Callable[[RunState], None] | None]] = set()
@@ -88,7 +96,7 @@ class Collected:
         """Add a collected task; raise UsageError if its name is taken."""
         taken = self.tasks[info.name].path if info.name in self.tasks else None
         if fault := name_fault(info.name, "another one of the file" if taken == info.path else taken):
-            raise UsageError(f"{info.path}: {fault}{'; rename one of them' if taken is not None else ''}")
+            raise UsageError(f"{info.path}: {fault}{_WAYS_OUT if taken is not None else ''}")
         if info.scores or "." in info.name:
             self._check_scores(info)
         self.tasks[info.name] = info

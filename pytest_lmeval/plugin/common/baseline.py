@@ -25,6 +25,7 @@ _SELECTING = {
     "keyword": "-k",
     "markexpr": "-m",
     "deselect": "--deselect",
+    "changed": "--lm-changed",
 }
 
 

@@ -22,7 +22,8 @@ class WorkerReport:
     ``tasks`` are the fields of each collected TaskInfo, None after an error; ``foreign`` lists node ids of other tests
     that look like examples. ``facts`` (for the manifest) and ``remarks`` are by model label. ``interrupted`` means that
     Ctrl-C reached the worker. ``stopped`` is the reason to stop sending requests, if any. ``skipped_evals`` counts
-    evals without an adapter. ``cpu_s`` is the CPU time of the thread that ran the items.
+    evals without an adapter. ``is_untouched`` means that ``--lm-changed`` deselected all examples. ``cpu_s`` is the CPU
+    time of the thread that ran the items.
     """
 
     usage_error: str = ""
@@ -32,6 +33,7 @@ class WorkerReport:
     foreign: Sequence[str] = ()
     facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     skipped_evals: int = 0
+    is_untouched: bool = False
     remarks: Mapping[str, Sequence[str]] = field(default_factory=dict)
     not_tasks: Mapping[str, str] = field(default_factory=dict)
     cpu_s: float = 0.0
@@ -63,10 +65,12 @@ class Notes:
     not_tasks: dict[str, str] = field(default_factory=dict)
     remarks: dict[str, None] = field(default_factory=dict)
     skipped_evals: int = 0
+    is_untouched: bool = False
 
     def add(self, report: WorkerReport) -> None:
         """Add a worker's report."""
         self.not_tasks.update(report.not_tasks)
+        self.is_untouched |= report.is_untouched
         self.skipped_evals = max(self.skipped_evals, report.skipped_evals)
         self.remarks.update(dict.fromkeys(remark for remarks in report.remarks.values() for remark in remarks))
 

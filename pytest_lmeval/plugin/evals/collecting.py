@@ -13,7 +13,7 @@ import pytest
 from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.functions.declare import NO_YIELD, DataRows, EvalFunction, declared, has_yield, row_text, rows_of
-from pytest_lmeval.functions.source import FunctionHashes, TestSources, of_tests, read_code, talks
+from pytest_lmeval.functions.source import FunctionHashes, TestSources, methods_of_lm, of_tests, read_code
 from pytest_lmeval.functions.task import FunctionTask
 from pytest_lmeval.leaderboard.board import info_of
 from pytest_lmeval.plugin.asking.state import begin_spares
@@ -36,7 +36,7 @@ from pytest_lmeval.types import Example
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.asking.state import RunState
 
-_ROWS = "lmeval_rows"
+_MADE = "lmeval_marks"
 _REPEAT = "__pytest_repeat_step_number"
 _NAMES = "begin its name with test, or with a prefix in python_functions of the ini file"
 
@@ -67,14 +67,30 @@ _SOURCES = pytest.StashKey[TestSources]()
 
 
 def parametrize(collector: pytest.Collector, function: Any) -> None:
-    """Parametrize an eval function with the rows of its data; bad data are a collection error."""
+    """Parametrize an eval function with its variants and the rows of its data; bad data are a collection error."""
     begin_spares(collector.config)
     task = declared(function)
     if isinstance(function, staticmethod | classmethod):
         kind = type(function).__name__
         _refuse(collector, f"{_qualified(function)}: eval_task needs a plain method: remove @{kind}")
-    if task is None or task.data is None:
+    if task is None:
         return
+    marks, made = list(getattr(function, "pytestmark", ())), []
+    given = None
+    if task.variants:
+        if any(mark.name == "parametrize" for mark in marks):
+            why = f"eval_task({task.name!r}) has variants: give the other parameters as rows, not by parametrize"
+            _refuse(collector, f"{_qualified(function)}: {why}")
+        # Parametrize by name, and pass the values later: two variants may have equal values.
+        made.append(pytest.mark.parametrize("variant", [*task.variants], ids=[*task.variants]).mark)
+    if task.data is not None:
+        given = _given(collector, task)
+        made.append(pytest.mark.parametrize("row", list(given.data.rows), ids=given.labels).mark)
+    function.pytestmark = [*marks, *made]
+    vars(function)[_MADE] = (made, given)
+
+
+def _given(collector: pytest.Collector, task: EvalFunction) -> _Given:
     try:
         data = rows_of(task, collector.path.parent)
     except LmevalError as error:
@@ -85,11 +101,7 @@ def parametrize(collector: pytest.Collector, function: Any) -> None:
         ids = EvalNames(scrubber)
         kept = DataRows(kept.rows, [ids.id(each) for each in kept.ids], kept.path, kept.sha256)
     names = set[str]()
-    shown = [unique(item_name(each), names) for each in kept.ids]
-    marks = [mark for mark in getattr(function, "pytestmark", ()) if _ROWS not in mark.kwargs]
-    rows = pytest.mark.parametrize("row", list(kept.rows), ids=shown).mark
-    function.pytestmark = [*marks, rows]
-    vars(function)[_ROWS] = (rows, _Given(kept, places, len(data.rows), shown))
+    return _Given(kept, places, len(data.rows), [unique(item_name(each), names) for each in kept.ids])
 
 
 def examples_of(collector: pytest.Collector, function: Any, items: Sequence[Any]) -> list[Any]:
@@ -98,12 +110,25 @@ def examples_of(collector: pytest.Collector, function: Any, items: Sequence[Any]
     names = EvalNames(scrubber_of_run(collector.config))
     if task is not None:
         # If the function is collected again as a method of another class, it gets its rows anew.
-        if (rows := vars(function).get(_ROWS)) is not None:
-            function.pytestmark = [mark for mark in function.pytestmark if mark is not rows[0]]
+        made, rows = vars(function).get(_MADE, ((), None))
+        if made:
+            function.pytestmark = [mark for mark in function.pytestmark if mark not in made]
         if not items:
             name = _qualified(function)
             _refuse(collector, f"{name} is not a test for pytest, so eval_task({task.name!r}) never runs: {_NAMES}")
-        return _declared_items(collector, task, function, items, names)
+        if not task.variants:
+            return _declared_items(collector, task, rows, items, names)
+        return [
+            one
+            for name, value in task.variants.items()
+            for one in _declared_items(
+                collector,
+                replace(task, name=f"{task.name}@{name}", variants={name: value}),
+                rows,
+                _of_variant(items, name, value),
+                names,
+            )
+        ]
     plain = enumerate(items)
     return [one for place, item in plain for one in _plain(collector, function, item, names, place)]
 
@@ -144,15 +169,22 @@ def _refuse(collector: pytest.Collector, message: str) -> NoReturn:
     raise collector.CollectError(message) from None
 
 
+def _of_variant(items: Sequence[Any], name: str, value: object) -> list[Any]:
+    found = [item for item in items if parameters_of(item)["variant"] is name]
+    for item in found:
+        parameters_of(item)["variant"] = value
+    return found
+
+
 def _declared_items(
-    collector: Any, spec: EvalFunction, function: Any, items: Sequence[Any], names: EvalNames
+    collector: Any, spec: EvalFunction, rows: _Given | None, items: Sequence[Any], names: EvalNames
 ) -> list[Any]:
-    rows: _Given | None = vars(function).get(_ROWS, (None, None))[1]
+    names.begin_task()
     file = _file_of(collector)
     # Items combine rows with parameters, and some rows may be deselected.
     whole = len(items) if rows is None else rows.available * len(items) // len(rows.data.rows)
     task = _new_task(collector, spec.name, file, whole, spec, rows)
-    name = _qualified(function)
+    name = _qualified(items[0].function)
     _read(task, file, items[0], name)
     made, labels = [], labels_of(collector.config) if collector.config.option.lm_models else []
     line = _line(items[0])
@@ -201,15 +233,16 @@ def _read(task: FunctionTask, file: _File, item: Any, name: str) -> None:
         definitions = {each: fixture_definitions(item, each) for each in arguments_of(item)}
         return {each: found[-1].func for each, found in definitions.items() if found}
 
-    decides = (task.decisive, task.threshold_of)
-    if task.scores:
-        least = [f"{score} {of['threshold']}" for score, of in sorted(task.scores.items()) if "threshold" in of]
-        decides = (" ".join([task.decisive, *least]), task.threshold_of)
+    least = [f"{score} {of['threshold']}" for score, of in sorted(task.scores.items()) if "threshold" in of]
+    fails = sorted(f"fails {each.__qualname__}" for each in task.fails)
+    decides = (" ".join([task.decisive, *least, *fails]), task.threshold_of)
     task.code[name], is_idle = read_code(item.obj, name, decides, (file.hashes, file.sources), fixtures)
     if is_idle:
         task.idle.add(name)
-    if file.hashes.may_talk and talks(file.hashes.node(name)):
-        task.asks_user = True
+    if file.hashes.asks_others:
+        called = methods_of_lm(file.hashes.node(name))
+        task.asks_user = task.asks_user or "user" in called
+        task.asks_judge = task.asks_judge or not called.isdisjoint(("judge", "grade"))
 
 
 def is_ours(item: pytest.Item) -> bool:
@@ -246,16 +279,19 @@ def _example(
     """Create the example of an item, with its parameters, line and number."""
     (item, parameters), (line, number) = of, where
     metadata = {**spec.metadata, **({"tags": list(spec.tags)} if spec.tags else {})}
+    if spec.variants:
+        # The variants of an example are compared, so they have one id and one content.
+        parameters = {name: value for name, value in parameters.items() if name != "variant"}
     if rows is None:
         callspec = getattr(item, "callspec", None)
-        id, place = callspec.id if callspec is not None else item.name, number
+        id, place = item.originalname if spec.variants else item.name if callspec is None else callspec.id, number
         shown = row_text(parameters)
     else:
         others = {name: value for name, value in parameters.items() if name != "row"}
         if others:
             id, place = _id_beside(item.callspec.id, rows, number, parameters["row"]), number
         else:
-            at = item.callspec.indices["row"]
+            at = number % len(rows.data.ids) if spec.variants else item.callspec.indices["row"]
             id, place = rows.data.ids[at], rows.places[at]
         shown = row_text({"row": parameters["row"], **others} if others else parameters["row"])
     return Example(names.id(id), shown, (), "function", metadata=metadata, line=line, place=place)
@@ -283,6 +319,8 @@ def _new_task(
         source={"path": rows.data.path, "sha256": rows.data.sha256} if rows is not None and rows.data.path else {},
         scores=spec.scores if spec is not None else {},
         numbered=rows is not None and rows.data.numbered,
+        fails=spec.fails if spec is not None else (),
+        variant=next(iter(spec.variants), "") if spec is not None else "",
     )
     file.used[name] = task
     floor = spec.min_score if spec is not None else None
@@ -328,6 +366,10 @@ class EvalNames:
         self._hide: Callable[[str], str] = scrubber.scrub_answer if scrubber else str
         self._ids: set[str] = set()
         self._names: set[str] = set()
+
+    def begin_task(self) -> None:
+        """Forget the ids of the previous task, since the variants of a function have the same ids."""
+        self._ids.clear()
 
     def id(self, raw: str) -> str:
         """Return a unique id for an example, without secrets."""

@@ -203,6 +203,10 @@ class Recorder:
         if lost and not (self.records and any(record.received.missing for record in self.records.all)):
             self._lost = session.testscollected - self._finished
         if self.records is None:
+            tasks = self.config.stash.get(COLLECTED, None)
+            is_untouched = self._notes.is_untouched or (tasks is not None and tasks.is_untouched)
+            if is_untouched and status == pytest.ExitCode.NO_TESTS_COLLECTED:
+                return int(pytest.ExitCode.OK)
             return int(pytest.ExitCode.INTERNAL_ERROR) if lost else status
         from pytest_lmeval.plugin.record.received import ending_of
 

@@ -116,6 +116,8 @@ def check_options(config: pytest.Config) -> None:
     cache_of(config)
     if config.option.lm_judge_arg and not config.option.lm_judge:
         raise pytest.UsageError("--lm-judge-arg needs --lm-judge SPEC: it is an option of the judge's adapter")
+    if config.option.lm_user_arg and not config.option.lm_user:
+        raise pytest.UsageError("--lm-user-arg needs --lm-user SPEC: it is an option of the user's adapter")
     _check_models(config)
 
 

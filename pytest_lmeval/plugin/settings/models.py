@@ -253,6 +253,7 @@ def picked_by(config: pytest.Config) -> str:
         "-k": option.keyword,
         "-m": option.markexpr,
         "--deselect": option.deselect,
+        "--lm-changed": option.lm_changed,
         "--lf or --sw": any(config.getoption(each, False) for each in ("--lf", "--sw", "--sw-skip")),
         "a node id": any("::" in str(argument) for argument in config.args),
     }
@@ -270,6 +271,7 @@ def selection_of(option: Any, infos: Sequence[TaskInfo]) -> dict[str, Any]:
         "keyword": option.keyword or None,
         "markexpr": option.markexpr or None,
         "deselect": option.deselect or None,
+        "changed": option.lm_changed,
         "subjects": option.lm_subject or None,
         "without_subjects": sorted(info.name for info in infos if info.whole) or None,
         "shard": "{}/{}".format(*option.lm_shard) if option.lm_shard else None,

@@ -59,6 +59,12 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini(
         "lm_threads", "run def functions of eval_task in threads (default: false)", type="bool", default=False
     )
+    parser.addini(
+        "lm_changed_ignore",
+        "files whose change --lm-changed ignores: patterns of names, and folders that end with / (default: *.md docs/)",
+        type="args",
+        default=["*.md", "docs/"],
+    )
     parser.addini("lm_forward_paths", paths, type="linelist", default=[])
     parser.addini("lm_max_data_bytes", "largest data set that is read, in bytes uncompressed (default 1 GiB)")
     parser.addini("lm_max_line_bytes", "longest line of a task file that is read", default=str(1 << 20))
@@ -213,6 +219,12 @@ _OPTIONS = [
         choices=PAIR_BY,
     ),
     _option(
+        "--lm-changed",
+        "run only evals whose files, data or imported modules differ from this commit; all if that is unknown",
+        metavar="REF",
+        type=given,
+    ),
+    _option(
         "--lm-shard",
         "run the I-th of N parts of the examples; 'lmeval merge' joins the ledgers",
         metavar="I/N",
@@ -276,6 +288,14 @@ _OPTIONS = [
     _option(
         "--lm-judge-arg",
         "option for the judge's adapter; a TOML value, else text; repeatable",
+        metavar="KEY=VALUE",
+        action="append",
+        type=key_value,
+        default=[],
+    ),
+    _option(
+        "--lm-user-arg",
+        "option for the adapter of --lm-user; a TOML value, else text; repeatable",
         metavar="KEY=VALUE",
         action="append",
         type=key_value,

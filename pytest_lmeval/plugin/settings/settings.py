@@ -222,7 +222,7 @@ def _new_scrubber(config: pytest.Config) -> Scrubber:
 
     models: list[tuple[str, Mapping[str, Any]]] = [(of, {}) for _, of in option.lm_models]
     # Judge and user may have the same spec with different options.
-    others = [(option.lm_judge or "", dict(option.lm_judge_arg)), (option.lm_user or "", {})]
+    others = [(option.lm_judge or "", dict(option.lm_judge_arg)), (option.lm_user or "", dict(option.lm_user_arg))]
     specs = [*models, *others, (spec, dict(option.lm_adapter_arg))]
     try:
         known = scrubber_of(specs, config.rootpath)

@@ -95,7 +95,7 @@ def test_without_pairs_by_id_a_changed_prompt_makes_the_baseline_stale_and_the_w
     assert "stale" == compared.board()["gate"]["verdict"]
     ran.stdout.fnmatch_lines(
         [
-            "  stale baseline: 0 of its 60 * could be compared *; update it, or compare prompts with --lm-pair-by=id",
+            "  stale baseline: 0 of its 60 * could be compared *; to compare prompts: --lm-pair-by=id",
             "  60 of 60 changed differ in the prompt alone: --lm-pair-by=id (ini: lm_pair_by; *) compares them",
         ]
     )

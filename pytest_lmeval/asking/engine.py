@@ -38,13 +38,15 @@ class Hooks:
     ``recall`` returns known answers to the requests of a key, or None unless all are known. ``converse`` returns the
     conversation that a request of a key begins, or None. ``while_waiting`` is called with the engine at intervals while
     :meth:`Engine.respond` waits. ``start`` returns a helper process, started early or just now; without it, the engine
-    starts one on demand.
+    starts one on demand. ``keep`` is called with the answers of a job as they arrive, in a thread of the transport, and
+    returns True if it records them.
     """
 
     recall: Callable[[Any, Sequence[Request]], Sequence[Response] | None] | None = None
     converse: Callable[[Any, Request], Conversation | None] | None = None
     while_waiting: Callable[[Engine], None] | None = None
     start: Callable[[], HelperProcess] | None = None
+    keep: Callable[[Sequence[Arrived]], bool] | None = None
 
 
 _NO_HOOKS = Hooks()
@@ -169,12 +171,7 @@ class Engine:
     def arrived(self) -> Iterator[Arrived]:
         """Yield keys whose answers are complete but not yet delivered; thread-safe."""
         for key, job in self.jobs.copy().items():
-            span = job.spans[key]
-            answers = () if job.answers is None or job.failure is not None else job.answers[span]
-            if answers and not any(isinstance(answer, LmevalError) for answer in answers):
-                is_new = not job.talks and job.known.keys().isdisjoint(range(span.start, span.stop))
-                responses = [answer for answer in answers if not isinstance(answer, LmevalError)]
-                yield Arrived(key, job.requests[span], responses, is_new)
+            yield from _arrived(job, key)
 
     def forget(self, key: Hashable) -> None:
         """Drop ``key``, which is no longer needed."""
@@ -246,6 +243,9 @@ class Engine:
             if not job.requests:
                 job.answers = ()
         if plain := [job for job in wanted if not job.talks]:
+            if self._hooks.keep is not None:
+                for job in plain:
+                    job.on_answer = partial(_keep, self._hooks.keep)
             self._sender.send(plain)
         for job in wanted:
             if job.talks:
@@ -263,6 +263,19 @@ class Engine:
                 self._rounds.look_after()
         if job.failure is not None:
             raise job.failure
+
+
+def _arrived(job: Job, key: Hashable) -> Iterator[Arrived]:
+    span = job.spans[key]
+    answers = () if job.answers is None or job.failure is not None else job.answers[span]
+    if answers and not any(isinstance(answer, LmevalError) for answer in answers):
+        is_new = not (job.talks or job.is_kept) and job.known.keys().isdisjoint(range(span.start, span.stop))
+        responses = [answer for answer in answers if not isinstance(answer, LmevalError)]
+        yield Arrived(key, job.requests[span], responses, is_new)
+
+
+def _keep(keep: Callable[[Sequence[Arrived]], bool], job: Job) -> None:
+    job.is_kept = keep([each for key in job.spans for each in _arrived(job, key)])
 
 
 def _begun(job: Job, converse: Callable[[Any, Request], Conversation | None]) -> dict[int, Conversation]:

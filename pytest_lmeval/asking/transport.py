@@ -24,7 +24,8 @@ class Job:
 
     ``failure`` is an exception that stops the run. A thread of the transport calls ``on_answer`` once with the answered
     or failed job; then it is None. Waiting for the job includes this call. ``talks`` holds one conversation per
-    request, if any may have follow-ups. ``known`` are answers by position that need not be requested.
+    request, if any may have follow-ups. ``is_kept`` means that the answers are recorded. ``known`` are answers by
+    position that need not be requested.
     """
 
     requests: list[Request] = field(default_factory=list)
@@ -33,6 +34,7 @@ class Job:
     failure: BaseException | None = None
     on_answer: Callable[[Job], None] | None = None
     talks: Sequence[Conversation] = ()
+    is_kept: bool = False
     known: dict[int, Answer] = field(default_factory=dict)
 
     def add(self, key: Hashable, requests: Sequence[Request], held: Sequence[Answer] | None = None) -> None:

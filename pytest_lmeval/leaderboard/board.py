@@ -32,6 +32,7 @@ from pytest_lmeval.leaderboard.details import (
     traces,
 )
 from pytest_lmeval.leaderboard.rows import TaskInfo, TaskRow, as_in_data, make_row
+from pytest_lmeval.numbers import is_number
 from pytest_lmeval.redaction import redact_options
 from pytest_lmeval.stats.intervals import mean, overall_bounds
 from pytest_lmeval.types import ExampleResult
@@ -43,6 +44,8 @@ _NOTHING: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
 _DETAILS, _STATUS, _METRIC = map(attrgetter, ("outcome.details", "outcome.status", "question.metric"))
 _CUT_OFF, _UNPARSED, _IS_SCORED = map(attrgetter, ("answer.cut_off", "outcome.unparsed", "is_scored"))
 SCHEMA = "pytest-lmeval/leaderboard/2"
+RERUN_USAGE = "rerun_usage"
+"""The manifest's entry with the usage of attempts that were made again, which no result has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +241,7 @@ def build_board(
         counts=counts,
         categories=breakdown([(result.category, result) for result in deciding if result.question.category]),
         digest=digest(everything),
-        usage=_usage(everything),
+        usage=total_usage([*(result.answer.usage for result in everything), rerun_usage(facts)]),
         overall_ci95=bounds,
         core_score=core_score(of_core) if is_whole and of_core else None,
         calibration=calibration(deciding) if any(map(_DETAILS, deciding)) else {},
@@ -332,10 +335,18 @@ def _counts(results: Sequence[ExampleResult], facts: RunFacts) -> dict[str, int]
     }
 
 
-def _usage(results: Sequence[ExampleResult]) -> dict[str, float]:
+def rerun_usage(facts: RunFacts) -> Mapping[str, float]:
+    """Return the usage of attempts that were made again."""
+    usage = facts.manifest.get(RERUN_USAGE)
+    given = usage.items() if isinstance(usage, Mapping) else ()
+    return {str(name): amount for name, amount in given if is_number(amount)}
+
+
+def total_usage(usages: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Return the sums of all amounts, by name."""
     amounts: dict[str, list[float]] = defaultdict(list)
-    for result in results:
-        for name, amount in result.answer.usage.items():
+    for usage in usages:
+        for name, amount in usage.items():
             amounts[name].append(amount)
     return {name: round(math.fsum(amounts[name]), 12) for name in sorted(amounts)}
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_lmeval.adapters.facts import adapter_name, is_ours, member, secrets_of
 from pytest_lmeval.adapters.resolve import as_judge
-from pytest_lmeval.asking.engine import Ahead, Engine, Hooks
+from pytest_lmeval.asking.engine import Ahead, Arrived, Engine, Hooks
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.redaction import Scrubber, redact_options
 from pytest_lmeval.scoring.judge import Judge, Known, NamedJudges
@@ -31,6 +31,9 @@ Render = Callable[[Example], Any]
 Note = Callable[[str, str, Exchange], None]
 """Records a request of an example, identified by task and id, with its answer."""
 OnWait = Callable[[Engine], None]
+Keep = Callable[[Sequence[Arrived]], bool]
+SLOW_MS = 100
+"""An answer that took the model so long is recorded as it arrives; a faster one is cheap to ask for again."""
 Recalled = Callable[[Any, Sequence[Request]], Sequence[Response] | None]
 """Returns the recorded answers to a unit's requests, or None unless all are recorded."""
 Converse = Callable[[Any, Request], "Conversation | None"]
@@ -102,10 +105,17 @@ class Engines:
         if self._cache is not None:
             self._cache.of(adapter)
 
-    def make(self, adapter: Any, recall: Recalled | None = None, converse: Converse | None = None) -> Engine:
+    def make(
+        self,
+        adapter: Any,
+        recall: Recalled | None = None,
+        converse: Converse | None = None,
+        keep: Keep | None = None,
+    ) -> Engine:
         """Return a new engine that queries ``adapter``."""
         cached = None if self._cache is None else self._cache.of(adapter)
-        engine = Engine(adapter, self.policy, self.budget, cached, Hooks(recall, converse, self.on_wait, self._start))
+        hooks = Hooks(recall, converse, self.on_wait, self._start, keep)
+        engine = Engine(adapter, self.policy, self.budget, cached, hooks)
         self._made.append(engine)
         return engine
 
@@ -115,10 +125,10 @@ class Engines:
         batches: Iterable[Sequence[Hashable]],
         ahead: Ahead | None,
         recall: Recalled | None,
-        converse: Converse,
+        hooks: tuple[Converse, Keep | None],
     ) -> Engine:
         """Return a new engine that queries ``adapter`` about units in ``batches``, and units that ``ahead`` returns."""
-        made = self.make(adapter, recall, converse)
+        made = self.make(adapter, recall, *hooks)
         # If a batch kills its process, the current example gets the blame, so the batch must contain no other example.
         alone = self._may_crash and not made.streams
         made.plan(batches, (lambda: None) if ahead is None or alone else ahead)
@@ -214,7 +224,7 @@ class ModelAnswers:
         plan: RunPlan,
         model: Model,
         repeats: int,
-        connect: Callable[[Recalled | None, Converse], Engine],
+        connect: Callable[[Recalled | None, tuple[Converse, Keep | None]], Engine],
         recorded: Recorded | None = None,
         note: Note | None = None,
     ) -> None:
@@ -224,7 +234,8 @@ class ModelAnswers:
         self._recorded = recorded
         self.note = note
         self._asked: dict[Unit, tuple[Prompt, Sequence[Request]]] = {}
-        self.engine = connect(None if recorded is None else recorded.responses, self._converse)
+        keep = None if note is None else partial(_keep_slow, note)
+        self.engine = connect(None if recorded is None else recorded.responses, (self._converse, keep))
 
     def through(self, engine: Any) -> ModelAnswers:
         """Return the same answers, but requested through ``engine``, a conftest's replacement."""
@@ -273,6 +284,17 @@ class ModelAnswers:
         note = partial(self.note, unit.task.name, unit.example.id) if self.note else lambda _: None
         user = self.simulated_user() if hasattr(follow_up, "opening") else None
         return Conversation(request, follow_up, recall, note, user)
+
+
+def _keep_slow(note: Note, arrived: Sequence[Arrived]) -> bool:
+    """Record answers as they arrive if one of them took the model `SLOW_MS` or more; return True if so."""
+    is_slow = any((getattr(each, "latency_ms", None) or 0) >= SLOW_MS for one in arrived for each in one.responses)
+    if is_slow:
+        from pytest_lmeval.run.keeping import keep
+
+        for one in arrived:
+            keep(note, one)
+    return is_slow
 
 
 def _as_prompt(rendered: Any) -> Prompt:

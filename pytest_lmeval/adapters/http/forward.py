@@ -71,8 +71,9 @@ def completion_of(reply: Reply, request: Forward, options: ServerOptions, key: A
     if isinstance(found, dict) and (error := found.get("error")):
         kind = TransientError if may_pass(error) else AdapterError
         raise Document(found, reply.where, reply.body, key).error("error object", kind=kind)
-    prompt_tokens, completion_tokens = _tokens(usage if isinstance(usage, dict) else {})
-    cost = 0.0 if request.method == "GET" else options.cost(prompt_tokens, completion_tokens or 0)
+    usage = usage if isinstance(usage, dict) else {}
+    prompt_tokens, completion_tokens = _tokens(usage)
+    cost = 0.0 if request.method == "GET" else options.cost(prompt_tokens, completion_tokens or 0, usage)
     return Completion(
         text=kept(HttpReply(reply.status, reply.kind, reply.body)),
         latency_ms=reply.latency_ms,

@@ -16,7 +16,7 @@ from pytest_lmeval.project import project_table
 from pytest_lmeval.types import Generate, Request
 
 _NEEDED = ("price_input", "price_output")
-_NAMES = (*_NEEDED, "price_cache_write", "price_cache_read")
+_NAMES = (*_NEEDED, "price_cache_write", "price_cache_read", "price_cached")
 _PRICE = Number(0)
 Prices = Mapping[str, Mapping[str, float]]
 """Prices per million tokens by the model's name, under the names of the adapter's options."""

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from pytest_lmeval.adapters.options import Check, checked, fault, flag, table, text
-from pytest_lmeval.numbers import Number
+from pytest_lmeval.numbers import Number, is_number
 from pytest_lmeval.redaction import is_secret_name
-from pytest_lmeval.types import Generate
+from pytest_lmeval.types import NOTHING, Generate
 
 _NAME_OF_VARIABLE = re.compile(r"[A-Z_][A-Z0-9]{0,15}(_[A-Z0-9]{1,15})*")
 _KEY_NAMES = r"(api_?)?key|authorization|token|api_token"
@@ -75,11 +75,24 @@ class ServerOptions:
         asked = {name: value for name, value in fields.items() if value is not None}
         return {**asked, **self.extra_body, **own}
 
-    def cost(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
-        """Return the price of these tokens; None if a price or a number is unknown."""
-        if self.price_input is None or self.price_output is None or prompt_tokens is None or completion_tokens is None:
+    def cost(
+        self, prompt_tokens: int | None, completion_tokens: int | None, usage: Mapping[str, object] = NOTHING
+    ) -> float | None:
+        """Return the price of these tokens, or without prices the ``cost`` in the server's ``usage``.
+
+        None if both are unknown.
+        """
+        if self.price_input is None or self.price_output is None:
+            stated = usage.get("cost")
+            return float(stated) if is_number(stated) and stated >= 0 else None
+        if prompt_tokens is None or completion_tokens is None:
             return None
-        return (prompt_tokens * self.price_input + completion_tokens * self.price_output) / 1e6
+        full = prompt_tokens * self.price_input + completion_tokens * self.price_output
+        return (full - self.discount(prompt_tokens, usage)) / 1e6
+
+    def discount(self, prompt_tokens: int, usage: Mapping[str, object]) -> float:
+        """Return the part of the price, times a million, that the server's cache saves according to ``usage``."""
+        return 0.0
 
 
 Given = TypeVar("Given", bound=ServerOptions)

@@ -98,12 +98,17 @@ def may_pass(error: Any) -> bool:
     return not any(word in words for word in _FAULTS_OF_THE_REQUEST)
 
 
-def count(document: Document, name: str) -> int | None:
-    """Return a number of tokens from the usage, None if it is missing; raise AdapterError for another value."""
+def usage_of(document: Document) -> Mapping[str, object]:
+    """Return the usage of a reply, empty if it is missing; raise AdapterError for anything but an object."""
     usage = document.fields.get("usage") or {}
     if not isinstance(usage, dict):
         raise document.error(f"expected usage to be an object, got {type(usage).__name__}")
+    return usage
+
+
+def count(document: Document, name: str) -> int | None:
+    """Return a number of tokens from the usage, None if it is missing; raise AdapterError for another value."""
     try:
-        return None if (value := usage.get(name)) is None else whole(name, value)
+        return None if (value := usage_of(document).get(name)) is None else whole(name, value)
     except ValueError as error:
         raise document.error(f"usage: {error}") from None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pytest_lmeval.adapters.http.options import CHECKS, ServerOptions, extra_body, read, temperature
 from pytest_lmeval.adapters.options import Check, choice, fault, flag, text
-from pytest_lmeval.numbers import Number
+from pytest_lmeval.numbers import Number, is_count
 
 # Body fields that have their own options, and fields that would change the response.
 _OWNED = frozenset(
@@ -22,7 +22,8 @@ _FORBIDDEN = frozenset({"n", "best_of", "echo"})
 class OpenAIOptions(ServerOptions):
     """:class:`ServerOptions` and the further options of OpenAI's interface.
 
-    ``begin`` is the context of log-likelihood requests without one: the model's first token.
+    ``begin`` is the context of log-likelihood requests without one: the model's first token. ``price_cached`` is for
+    tokens of the prompt that the server has cached.
     """
 
     base_url: str = "https://api.openai.com/v1"
@@ -32,11 +33,21 @@ class OpenAIOptions(ServerOptions):
     seed: int | None = None
     logprobs: bool = False
     begin: str | None = None
+    price_cached: float | None = None
 
     @property
     def url(self) -> str:
         """The address of requests."""
         return self.base_url + ("/chat/completions" if self.endpoint == "chat" else "/completions")
+
+    def discount(self, prompt_tokens: int, usage: Mapping[str, object]) -> float:
+        """Return the part of the price, times a million, that cached tokens save."""
+        if self.price_cached is None or self.price_input is None:
+            return 0.0
+        details = usage.get("prompt_tokens_details")
+        stated = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
+        cached = min(stated, prompt_tokens) if is_count(stated) else 0
+        return cached * (self.price_input - self.price_cached)
 
 
 _CHECKS: Mapping[str, Check] = {
@@ -48,6 +59,7 @@ _CHECKS: Mapping[str, Check] = {
     "seed": Number(0, whole=True).check,
     "logprobs": flag,
     "begin": text,
+    "price_cached": Number(0).check,
 }
 
 
@@ -56,4 +68,6 @@ def read_options(given: Mapping[str, object]) -> OpenAIOptions:
     options = read("openai", OpenAIOptions, _CHECKS, given)
     if options.system is not None and options.endpoint == "completions":
         raise fault("openai", "option system cannot be combined with endpoint 'completions'; expected endpoint 'chat'")
+    if options.price_cached is not None and options.price_input is None:
+        raise fault("openai", "option price_cached expected price_input and price_output")
     return options

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_lmeval.adapters.http.faults import one_line
-from pytest_lmeval.adapters.http.reply import Document, count, may_pass, shown_name
+from pytest_lmeval.adapters.http.reply import Document, count, may_pass, shown_name, usage_of
 from pytest_lmeval.adapters.openai.options import OpenAIOptions
 from pytest_lmeval.errors import AdapterError, RequestRefused, TransientError
 from pytest_lmeval.numbers import is_number
@@ -46,7 +46,7 @@ def completion(
         finish_reason="refusal" if refused else one_line(reason) if isinstance(reason, str) else "",
         prompt_tokens=prompt_tokens,
         completion_tokens=completion_tokens,
-        cost=options.cost(prompt_tokens, completion_tokens),
+        cost=options.cost(prompt_tokens, completion_tokens, usage_of(document)),
         logprobs=() if thoughts else _logprobs(choice.get("logprobs")),
         thoughts=thoughts,
         reasoning_tokens=_reasoning_tokens(document),
@@ -130,9 +130,9 @@ def _tool_call(call: Any) -> ToolCall | None:
 
 
 def _reasoning_tokens(document: Document) -> int | None:
-    usage = document.fields.get("usage")
-    details = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
-    values = [place.get("reasoning_tokens") for place in (details, usage) if isinstance(place, dict)]
+    usage = usage_of(document)
+    details = usage.get("completion_tokens_details")
+    values = [place.get("reasoning_tokens") for place in (details, usage) if isinstance(place, Mapping)]
     return next((value for value in values if value is not None), None)
 
 

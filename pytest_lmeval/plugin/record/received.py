@@ -36,6 +36,7 @@ class Received:
         self.skipped: set[str] = set()
         self.failed: dict[str, None] = {}
         self.reruns = 0
+        self.rerun_usage: dict[str, float] = {}
         self.usage: dict[str, float] = {}
         self.tasks: dict[str, TaskInfo] = {}
         self.facts: dict[str, Any] = {}
@@ -110,9 +111,11 @@ class Received:
     def _taken(self, report: pytest.TestReport, line: str) -> tuple[ExampleResult, str] | None:
         # In a single process, the report holds the result itself, which shares its texts with the example.
         result = report.__dict__.pop("lmeval_result", None) or self._parse(line)
+        is_again = is_rerun(report)
         for name, amount in result.usage.items():
-            self.usage[name] = self.usage.get(name, 0) + amount
-        if is_rerun(report):
+            for usage in (self.usage, self.rerun_usage) if is_again else (self.usage,):
+                usage[name] = usage.get(name, 0) + amount
+        if is_again:
             self.reruns += 1
             return None
         if result.status == "failed" and report.outcome != "failed" and hasattr(report, "wasxfail"):

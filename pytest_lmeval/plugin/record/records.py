@@ -14,7 +14,7 @@ import pytest
 from pytest_lmeval.asking.policy import Wait
 from pytest_lmeval.compare.gate import Decision, decide, renewed
 from pytest_lmeval.errors import INCOMPLETE, UsageError
-from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, aggregate, build_board
+from pytest_lmeval.leaderboard.board import RERUN_USAGE, Leaderboard, RunFacts, aggregate, build_board
 from pytest_lmeval.leaderboard.details import asked_model
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.asking.state import files_of_run, make_run
@@ -281,6 +281,7 @@ class RunRecord:
                 **({} if self.harness_ms is None else {"harness_ms": self.harness_ms}),
                 **self.manifest,
                 **found,
+                **({RERUN_USAGE: received.rerun_usage} if received.rerun_usage else {}),
                 **(shard_facts(known) if option.lm_shard else {}),
             },
             finished=not reasons,

@@ -67,7 +67,8 @@ def test_the_default_server_is_that_of_openai() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(OpenAIOptions.__dataclass_fields__)))
 def test_a_value_is_taken_or_refused_by_name(name: str) -> None:
-    partner = {"price_input": {"price_output": 1}, "price_output": {"price_input": 1}}.get(name, {})
+    prices = {"price_input": 1, "price_output": 1}
+    partner = {key: price for key, price in prices.items() if name.startswith("price_") and key != name}
     values: list[Any] = [None, 5, "x", "", [], {}, True, -1, float("nan"), float("inf"), {"a": {1}}]
     refusals = [(value, usage_error({name: value, **partner})) for value in values]
     assert [] == [(value, said) for value, said in refusals if said is not None and f"option {name} is " not in said]

@@ -25,7 +25,8 @@ class ClientRequest:
 
     ``model`` is the model that it names; ``dropped`` names the fields that requests to adapters lack. ``given`` is the
     body, for replies that repeat its fields. ``talk`` is the conversation that a later request may continue, or None if
-    continuing is impossible.
+    continuing is impossible. ``limit`` is the body's field for the most tokens of the answer, if servers have several
+    names for it.
     """
 
     messages: tuple[Message, ...]
@@ -36,6 +37,7 @@ class ClientRequest:
     dropped: tuple[str, ...] = ()
     given: Mapping[str, Any] = field(default_factory=dict)
     talk: tuple[Message, ...] | None = None
+    limit: str = ""
 
 
 class ForwardPaths:

@@ -61,7 +61,8 @@ class Clients:
         request, step = open_request(state, name, asked.messages, fields)
         taken, left_out = self._asker.taken(request)
         dropped = sorted((*asked.dropped, *left_out))
-        step.client = {"model": asked.model, **({"dropped": dropped} if dropped else {}), **self._kept}
+        about = {"model": asked.model, "options": asked.named, **({"dropped": dropped} if dropped else {})}
+        step.client = {**about, **self._kept}
         if asker.facts.model_by_request and not asked.model:
             error = refused(400, f"model: the request names none, and {name}: requires one")
             close_failed(state, step, error)

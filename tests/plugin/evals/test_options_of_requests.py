@@ -1,7 +1,8 @@
-"""The options and the answers of an application's requests: sent as they are, and cached."""
+"""The options and the number of an application's requests: sent as they are, kept by task, and compared."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,8 @@ from tests.adapters.openai.scripted_server import Exchange, ScriptedServer, chat
 from tests.conftest import BOTH, Project
 
 ASKED = '"messages": [{"role": "user", "content": question}]'
+BASELINE = ("--lm-gate=baseline", "--lm-baseline=baseline.json")
+UPDATE = (*BASELINE, "--lm-update-baseline")
 
 
 async def _answers(exchange: Exchange) -> None:
@@ -50,12 +53,25 @@ class App:
         """Let the application's requests name these options."""
         self.project.edit("app.py", ASKED, f"{ASKED}, {options}")
 
+    def row(self, report: str = "reports") -> dict[str, Any]:
+        row: dict[str, Any] = self.project.board(report)["tasks"][0]
+        return row
+
+    def baseline_row(self) -> dict[str, Any]:
+        row: dict[str, Any] = json.loads((self.project.path / "baseline.json").read_text())["tasks"][0]
+        return row
+
+    def remarks(self) -> list[str]:
+        """Return what the reasons of the verdict say about requests."""
+        reasons = self.project.board()["gate"]["reasons"]
+        return [reason for reason in reasons if "requests have " in reason or " per example now" in reason]
+
 
 def test_a_request_is_sent_as_the_client_made_it(app: App) -> None:
     app.project.edit("test_app.py", "range(12)", "range(1)")
     body = {"model": "good", "messages": [{"role": "user", "content": "0 and 1?"}]}
     assert (0, [body]) == (app.run().ret, app.asked())
-    # What the options of the run say expressly is added.
+    # Only options of the run are added.
     assert 0 == app.run("--lm-adapter-arg=temperature=0", "--lm-adapter-arg=max_tokens=50").ret
     assert [{**body, "temperature": 0, "max_tokens": 50}] == app.asked()
     # A client's name for the limit is kept, unless an option says another one.
@@ -64,6 +80,7 @@ def test_a_request_is_sent_as_the_client_made_it(app: App) -> None:
     assert [{**body, "max_completion_tokens": 7}] == app.asked()
     assert 0 == app.run("--lm-adapter-arg=max_tokens_field=max_tokens").ret
     assert [{**body, "max_tokens": 7}] == app.asked()
+    assert {"max_tokens": {"7": 1}} == app.row()["options"]
 
 
 def test_the_runs_own_requests_have_the_adapters_temperature(app: App) -> None:
@@ -71,6 +88,7 @@ def test_the_runs_own_requests_have_the_adapters_temperature(app: App) -> None:
     app.project.edit("test_app.py", '["question"])', '["question"]).text')
     assert 0 == app.run(adapter="openai:good").ret
     assert {0} == {body["temperature"] for body in app.asked()}
+    assert "options" not in app.row()
 
 
 CACHE = "--lm-cache=cache"
@@ -98,3 +116,118 @@ def test_requests_without_a_temperature_are_cached_as_draws_of_their_example(app
     assert 0 == app.run(*cold).ret
     assert 2 == len(app.asked())
     app.run(*cold).stdout.no_fnmatch_line("*cached draws*")
+
+
+def test_rows_and_baseline_have_the_options_requests_tokens_and_cost_per_example(app: App) -> None:
+    app.project.write("pyproject.toml", "[tool.lmeval.prices.good]\nprice_input = 1000\nprice_output = 1000\n")
+    schema = '{"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "string"}}}'
+    named = '"temperature": 0.5, "top_p": 0.9, "max_tokens": 9, "reasoning_effort": "low", "seed": 3'
+    app.names(f'{named}, "user": "me", "response_format": {schema}')
+    assert 0 == app.run(*UPDATE).ret
+    options = app.row()["options"]
+    (digest,) = options.pop("schema")
+    assert 12 == len(digest)
+    values = {"temperature": "0.5", "top_p": "0.9", "max_tokens": "9", "reasoning_effort": "low", "seed": "3"}
+    assert {name: {value: 12} for name, value in values.items()} == options
+    per_example = {"requests_per_example": 1.0, "tokens_per_example": 4.0, "cost_per_example": pytest.approx(0.004)}
+    assert per_example == {name: app.row()["spent"][name] for name in per_example}
+    baseline = app.baseline_row()
+    assert (per_example, app.row()["options"]) == (baseline["spent"], baseline["options"])
+    assert 0 == app.run(*BASELINE).ret
+    assert [] == app.remarks()
+
+
+OPTIONS: Any = (
+    ("one that came", "", '"temperature": 0.7', "temperature 0.7 (12) now, in the baseline none (12)"),
+    ("one that went", '"top_p": 0.9', "", "top_p none (12) now, in the baseline 0.9 (12)"),
+    ("another value", '"max_tokens": 9', '"max_tokens": 8', "max_tokens 8 (12) now, in the baseline 9 (12)"),
+    ("in one example", '"seed": 1', '"seed": 1, **({"seed": 2} if "0 " in question else {})', "seed 1 (10), 2 (2) now"),
+    ("random seeds", '"seed": sum(question.encode())', '"seed": 1 + sum(question.encode())', ""),
+)
+
+
+@pytest.mark.parametrize(("what", "before", "now", "said"), OPTIONS, ids=[row[0] for row in OPTIONS])
+def test_a_changed_option_is_reported_beside_the_verdict(app: App, what: str, before: str, now: str, said: str) -> None:
+    app.names(before)
+    assert 0 == app.run(*UPDATE).ret
+    app.project.edit("app.py", f"{ASKED}, {before}", f"{ASKED}, {now}")
+    result = app.run(*BASELINE)
+    assert (0, "pass") == (result.ret, app.project.board()["gate"]["verdict"]), result.stdout.str()
+    assert ([f"ask: requests have {said}"] if said else []) == [line[: len(said) + 19] for line in app.remarks()]
+    if said:
+        result.stdout.fnmatch_lines([f"*ask: requests have {said}*"])
+        markdown = (app.project.path / "reports/leaderboard.md").read_text().replace("\\_", "_")
+        assert f"ask: requests have {said}" in markdown
+        assert app.remarks() == [
+            line for line in app.project.board()["gate"]["comparison"]["coverage"] if "requests have" in line
+        ]
+
+
+TWICE = ("    return ask(MODEL, question)", "    ask(MODEL, question)\n    return ask(MODEL, question)")
+OFTEN = "ask: 2 requests per example now, in the baseline 1 (+100 %)"
+LONG = "ask: 8 tokens per example now, in the baseline 4 (+100 %)"
+
+
+def test_more_requests_or_tokens_per_example_are_reported_and_limited(app: App) -> None:
+    assert 0 == app.run(*UPDATE).ret
+    app.project.edit("app.py", *TWICE)
+    result = app.run(*BASELINE)
+    assert (0, [OFTEN, LONG]) == (result.ret, app.remarks()), result.stdout.str()
+    result.stdout.fnmatch_lines([f"*{OFTEN}", f"*{LONG}"])
+    limited = app.run(*BASELINE, "--lm-max=ask.requests_per_example=1.5")
+    assert (1, "limit") == (limited.ret, app.project.board()["gate"]["verdict"])
+    limited.stdout.fnmatch_lines(["*ask.requests_per_example: 2 is over its limit 1.5*"])
+    assert 0 == app.run(*BASELINE, "--lm-max=overall.requests_per_example=2").ret
+    # A new baseline has the new amounts, although the answers are the same.
+    assert 0 == app.run(*UPDATE).ret
+    assert 2 == app.baseline_row()["spent"]["requests_per_example"]
+    assert 0 == app.run(*BASELINE).ret
+    assert [] == app.remarks()
+
+
+def test_a_task_that_asks_nothing_has_no_requests_to_limit(app: App) -> None:
+    app.project.edit("test_app.py", 'reply = app.answer(row["question"])', 'reply = row["answer"]')
+    result = app.run("--lm-max=ask.requests_per_example=1")
+    assert 1 == result.ret
+    result.stdout.fnmatch_lines(["*ask.requests_per_example: unknown; the limit is 1: no example of an eval function*"])
+    assert "requests_per_example" not in app.row().get("spent", {})
+
+
+def test_every_path_to_a_verdict_reports_changed_requests(app: App) -> None:
+    app.names('"temperature": 0')
+    assert 0 == app.run(*UPDATE).ret
+    app.project.edit("app.py", '"temperature": 0', '"temperature": 1')
+    app.project.edit("app.py", *TWICE)
+    assert 0 == app.run(*BASELINE, "--lm-include-per-example").ret
+    remarks = app.remarks()
+    assert 3 == len(remarks)
+    for run in ("leaderboard.json", "ledger.jsonl"):
+        compared = app.project.lmeval("diff", "baseline.json", f"reports/{run}", "--format=json")
+        found = json.loads(compared.stdout.str())["gate"]
+        assert remarks == [line for line in found["reasons"] if line in remarks], run
+    assert 0 == app.project.lmeval("report", "reports/ledger.jsonl", "-o", "page.html").ret
+    assert all(line in (app.project.path / "page.html").read_text() for line in remarks[1:])
+    for number in ("1/2", "2/2"):
+        app.run(*BASELINE, f"--lm-shard={number}", f"--lm-report-dir=shard{number[0]}")
+    assert 0 == app.project.lmeval("merge", "shard1", "shard2", "-o", "merged").ret
+    merged = app.project.board("merged")
+    assert remarks == [line for line in merged["gate"]["reasons"] if line in remarks]
+    for name in ("models", "options"):
+        assert app.row()[name] == app.row("merged")[name]
+    assert 2 == app.row("merged")["spent"]["requests_per_example"]
+
+
+def test_a_baseline_from_before_is_named_once(app: App) -> None:
+    assert 0 == app.run(*UPDATE).ret
+    # Earlier versions kept no options, and no amounts per example.
+    path = app.project.path / "baseline.json"
+    text = path.read_text().replace(', "options": {}', "")
+    board = json.loads(text)
+    del board["tasks"][0]["spent"]
+    path.write_text(json.dumps(board))
+    result = app.run(*BASELINE)
+    assert (0, []) == (result.ret, app.remarks())
+    unknown = "*not compared: the options of requests: the baseline's ask has none"
+    result.stdout.fnmatch_lines([f"{unknown}; *requests were sent with temperature 0 then*"])
+    assert 0 == app.run(*UPDATE).ret
+    app.run(*BASELINE).stdout.no_fnmatch_line("*temperature 0 then*")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.scripted_server import Exchange, ScriptedServer, chat, json_reply, serving
+from tests.adapters.openai.scripted_server import Exchange, ScriptedServer, chat, json_reply, serving, status
 from tests.conftest import BOTH, Project
 
 ASKED = '"messages": [{"role": "user", "content": question}]'
@@ -231,3 +231,15 @@ def test_a_baseline_from_before_is_named_once(app: App) -> None:
     result.stdout.fnmatch_lines([f"{unknown}; *requests were sent with temperature 0 then*"])
     assert 0 == app.run(*UPDATE).ret
     app.run(*BASELINE).stdout.no_fnmatch_line("*temperature 0 then*")
+
+
+def test_a_temperature_that_the_application_names_is_its_own_to_change(app: App) -> None:
+    app.names('"temperature": 0.5')
+    error = {"message": "Unsupported value: 'temperature'", "param": "temperature", "code": "unsupported_value"}
+    with serving([status(400, json.dumps({"error": error}))]) as server:
+        app.server = server
+        # The client of this application closes no reply that is an error.
+        assert 3 == app.run("-Wignore").ret
+    reasons = app.project.board()["gate"]["reasons"]
+    assert "the server refuses their temperature: HTTP 400" in reasons[0]
+    assert "--lm-adapter-arg" not in reasons[0]

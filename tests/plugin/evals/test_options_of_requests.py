@@ -233,6 +233,44 @@ def test_a_baseline_from_before_is_named_once(app: App) -> None:
     app.run(*BASELINE).stdout.no_fnmatch_line("*temperature 0 then*")
 
 
+# Edits of a pull request, each with the verdict and the lines beside it.
+EDITS: Any = {
+    "another model": (
+        ('"good"', '"mini"'),
+        "regression",
+        ["ask: requests ask for mini (12) now, in the baseline for good (12)"],
+    ),
+    "a temperature": (
+        (ASKED, f'{ASKED}, "temperature": 1.2'),
+        "pass",
+        ["ask: requests have temperature 1.2 (12) now, in the baseline none (12)"],
+    ),
+    "twice the cost": (TWICE, "pass", [OFTEN, LONG]),
+    "a longer prompt": (
+        ('"content": question', '"content": question + " Be brief."'),
+        "pass",
+        ["ask: 6 tokens per example now, in the baseline 4 (+50 %)"],
+    ),
+    "a comment": (('MODEL = "good"', 'MODEL = "good"  # the best'), "pass", []),
+    "another order of fields": (('{"model": model, ' + ASKED + "}", "{" + ASKED + ', "model": model}'), "pass", []),
+    "a streamed answer's flag": ((ASKED, f'{ASKED}, "user": "me"'), "pass", []),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_planted_changes_are_named_and_harmless_ones_are_not(app: App, edit: str) -> None:
+    assert 0 == app.run(*UPDATE).ret
+    (before, after), verdict, said = EDITS[edit]
+    app.project.edit("app.py", before, after)
+    result = app.run(*BASELINE)
+    gate = app.project.board()["gate"]
+    assert (verdict, int(verdict != "pass")) == (gate["verdict"], result.ret), result.stdout.str()
+    found = [line for line in gate["reasons"] if line.startswith("ask: ") and " now, in the baseline " in line]
+    assert said == found
+    assert verdict != "pass" or [] == gate["warnings"]
+    result.stdout.fnmatch_lines([f"*{line}*" for line in said] or ["*"])
+
+
 def test_a_temperature_that_the_application_names_is_its_own_to_change(app: App) -> None:
     app.names('"temperature": 0.5')
     error = {"message": "Unsupported value: 'temperature'", "param": "temperature", "code": "unsupported_value"}

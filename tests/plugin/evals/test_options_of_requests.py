@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.adapters.openai.scripted_server import Exchange, ScriptedServer, chat, json_reply, serving, status
+from tests.clients_server import serves
 from tests.conftest import BOTH, Project
 
 ASKED = '"messages": [{"role": "user", "content": question}]'
@@ -281,3 +282,40 @@ def test_a_temperature_that_the_application_names_is_its_own_to_change(app: App)
     reasons = app.project.board()["gate"]["reasons"]
     assert "the server refuses their temperature: HTTP 400" in reasons[0]
     assert "--lm-adapter-arg" not in reasons[0]
+
+
+INTERFACES = """
+import json, urllib.request
+from pytest_lmeval import eval_task
+
+@eval_task("ways", data=[{"path": path, "body": body} for path, body in WAYS])
+def test_ways(row, lm):
+    body = json.dumps({"model": "m", **row["body"]}).encode()
+    head = {"Content-Type": "application/json"}
+    with urllib.request.urlopen(urllib.request.Request(f"{lm.base_url}/{row['path']}", body, head)) as reply:
+        lm.score("answered", "42." in reply.read().decode())
+"""
+SAID = {"messages": [{"role": "user", "content": "x"}]}
+WAYS: Any = {
+    "openai": [
+        ("chat/completions", SAID),
+        ("chat/completions", {**SAID, "stream": True}),
+        ("responses", {"input": "x"}),
+    ],
+    "anthropic": [("messages", {**SAID, "max_tokens": 9}), ("chat/completions", {**SAID, "max_tokens": 9})],
+}
+
+
+@pytest.mark.parametrize("kind", WAYS)
+def test_no_interface_adds_an_option(project: Project, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-0123456789")
+    project.write("test_ways.py", INTERFACES.replace("WAYS", repr(WAYS[kind])))
+    with serving([serves()]) as server:
+        options = (f"--lm-adapter={kind}:", f"--lm-adapter-arg=base_url={server.base_url}", CACHE)
+        assert 0 == project.run_pytest("test_ways.py", *options).ret
+        asked = [seen.json.keys() for seen in server.requests]
+        again = project.run_pytest("test_ways.py", *options)
+        assert len(WAYS[kind]) == len(asked) == len(server.requests)
+    expected = {"model", "messages"} | ({"max_tokens"} if kind == "anthropic" else set())
+    assert [expected] * len(asked) == asked
+    again.stdout.fnmatch_lines([f"*cached draws: {len(asked)}; *"])

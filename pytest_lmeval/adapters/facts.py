@@ -198,6 +198,7 @@ _CHECKS: Mapping[str, _Check] = {
     "answers": ("True or False", lambda value: True, lambda value: value is not False),
     # Clients have objects for addresses, whose text is the address.
     "base_url": ("a text", lambda value: not callable(value), str),
+    "unnamed_options": _OF_TYPE["frozenset[str]"],
     "is_ready": _OF_TYPE["bool"],
     "fingerprint": ("a text", lambda value: isinstance(value, str), str),
     "manifest": ("a mapping", lambda value: isinstance(value, Mapping), dict),

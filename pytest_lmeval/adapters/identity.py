@@ -240,7 +240,7 @@ def _names_in(data: bytes, package: str) -> Iterator[str]:
 
 REPLICATED = (
     *("exact", "trusted", "tells_cost", "answers", "base_url", "known_secrets", "options", "request_options"),
-    *("requests_per_minute", "tokens_per_minute"),
+    *("requests_per_minute", "tokens_per_minute", "unnamed_options"),
 )
 """The attributes that the adapter ``ray`` takes from the adapter that it copies."""
 

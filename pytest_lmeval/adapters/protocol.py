@@ -64,6 +64,10 @@ class RunningAdapter(ModelAdapter, Protocol):
         """The server's address, for messages and the board; a run refuses the address of its own endpoint."""
 
     @property
+    def unnamed_options(self) -> Collection[str]:
+        """Options whose default applications' requests do not get: they are None then, and left to the server."""
+
+    @property
     def is_ready(self) -> bool:
         """True if the model of an async adapter is known to answer: the first request need not go alone."""
 

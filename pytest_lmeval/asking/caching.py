@@ -26,8 +26,8 @@ class CacheSettings:
     """The folder of the cache, and the mode, one of MODES.
 
     ``use`` and ``sampled`` read cached answers and store new ones; at a temperature other than 0, only ``sampled`` does
-    so, separately for each example and repeat. ``read-only`` never queries a model. ``refresh`` always does, and stores
-    the answers.
+    so, separately for each example and repeat. ``use`` treats a draw, a request that leaves its temperature to the
+    server, like ``sampled``. ``read-only`` never queries a model. ``refresh`` always does, and stores the answers.
     """
 
     folder: Path
@@ -45,7 +45,7 @@ class Cache:
         self.reading = reading
         self.scrubber = Scrubber() if scrubber is None else scrubber
         self.store = AnswerStore(settings.folder, writes=settings.mode != "read-only")
-        self.hits = self.misses = 0
+        self.hits = self.misses = self.draws = 0
         self.saved_cost = 0.0
         self.oldest: float | None = None
         self._left_out: dict[str, None] = {}
@@ -60,10 +60,11 @@ class Cache:
             self._left_out[adapter_name(adapter)] = None
         return CachedAnswers(self, adapter, identity) if identity.is_sure or self.settings.mode == "read-only" else None
 
-    def take(self, kept: Kept) -> None:
+    def take(self, kept: Kept, *, is_draw: bool = False) -> None:
         """Count a cache hit."""
         with self._counting:
             self.hits += 1
+            self.draws += is_draw
             self.saved_cost += (kept.answer.cost or 0.0) if isinstance(kept.answer, Completion) else 0.0
             self.oldest = kept.asked if self.oldest is None else min(self.oldest, kept.asked)
 
@@ -77,6 +78,7 @@ class Cache:
         facts: dict[str, object] = {"mode": self.settings.mode, "hits": self.hits, "misses": self.misses}
         facts["saved_cost"] = self.saved_cost
         others = {
+            "draws": self.draws,
             "oldest": "" if self.oldest is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.oldest)),
             "not_cached": list(self._left_out),
             "outdated": self.store.outdated,
@@ -101,7 +103,8 @@ class CachedAnswers:
 
     def find(self, request: Request) -> Answer | None:
         """Return a cached answer, None if it must be requested, or an AdapterError if the mode forbids that."""
-        if self._mode == "refresh" or (self._mode == "use" and self._is_sampled(request)):
+        kind = self._kind(request)
+        if self._mode == "refresh" or (self._mode == "use" and not kind):
             return None
         if not self._is_sure:
             self._cache.miss()
@@ -109,10 +112,10 @@ class CachedAnswers:
                 f"--lm-cache-mode=read-only asks no model, and {self._name} is not cached: give it a fingerprint"
             )
         # In read-only mode, an answer may come from either storing mode.
-        modes = ("sampled", "use") if self._mode == "read-only" else (self._mode,)
-        kept = next((found for mode in modes if (found := self._kept(request, mode)) is not None), None)
+        kinds = ("sampled", "use") if self._mode == "read-only" else (kind,)
+        kept = next((found for each in kinds if (found := self._kept(request, each)) is not None), None)
         if kept is not None:
-            self._cache.take(kept)
+            self._cache.take(kept, is_draw=_is_draw(request))
             # It is free now, but its token counts remain.
             return replace(kept.answer, cost=0.0) if isinstance(kept.answer, Completion) else kept.answer
         self._cache.miss()
@@ -122,22 +125,29 @@ class CachedAnswers:
 
     def keep(self, request: Request, answer: Answer) -> None:
         """Store a new answer, unless it is an error or must not be reused."""
-        if isinstance(answer, LmevalError) or (self._mode != "sampled" and self._is_sampled(request)):
+        kind = self._kind(request)
+        if isinstance(answer, LmevalError) or not kind:
             return
         kept = self._cache.scrubber.scrub_answer(answer)
-        self._cache.store.put(self._key(request, self._mode), kept, self._name)
+        self._cache.store.put(self._key(request, kind), kept, self._name)
 
-    def _kept(self, request: Request, mode: str) -> Kept | None:
-        found = self._cache.store.get(self._key(request, mode))
+    def _kind(self, request: Request) -> str:
+        """Return the mode whose keys apply to the request, ``sampled`` or ``use``; "" if its answer is not reused."""
+        if self._mode == "sampled" or _is_draw(request):
+            return "sampled"
+        return "" if self._is_sampled(request) else "use"
+
+    def _kept(self, request: Request, kind: str) -> Kept | None:
+        found = self._cache.store.get(self._key(request, kind))
         # A file may contain anything, so check the result.
         is_answer = found is not None and isinstance(found.answer, Completion) == isinstance(request, Generate)
         return found if is_answer else None
 
-    def _key(self, request: Request, mode: str) -> str:
+    def _key(self, request: Request, kind: str) -> str:
         digest = sha256(self._adapter)
         repeat, nth = getattr(request, "repeat", 0), getattr(request, "nth", 0)
         digest.update(f"{type(request).__name__} {repeat} {nth} {request_hash([request])}".encode("ascii"))
-        if mode == "sampled":
+        if kind == "sampled":
             # A sample for one example must not serve another example with the same request.
             digest.update(f"\0{request.task}\0{request.id}".encode("utf-8", "backslashreplace"))
         return digest.hexdigest()
@@ -146,6 +156,11 @@ class CachedAnswers:
         if not isinstance(request, Generate):
             return False
         return bool(request.options.get("temperature", self._temperature) != 0)
+
+
+def _is_draw(request: Request) -> bool:
+    """Return True if a request leaves its temperature to the server: each answer is a draw."""
+    return isinstance(request, Generate) and request.options.get("temperature", 0) is None
 
 
 def _whose(request: Request) -> str:

@@ -22,6 +22,7 @@ from pytest_lmeval.errors import (
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.redaction import redact
 from pytest_lmeval.stats.intervals import is_at_least
+from pytest_lmeval.text import printable
 from pytest_lmeval.types import Completion
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ REPEATS_UNUSABLE = 2
 """The number of consecutive calls without any usable answer that ends a run before its first answer."""
 REPEATS_LATER = 20
 """The number of consecutive requests without a connection that ends a run after its first answer."""
+_BAD_REQUEST = 400
+_LONGEST_NAME = 60
 # The HTTP adapter's message: its errors drop the client's exception, whose frames would hold headers.
 _HTTP_CLIENT = re.compile(r"no usable reply from \S+: ClientConnector(DNS)?Error: ")
 
@@ -194,13 +197,17 @@ class Outage:
             return AdapterDown(f"stopped, as no answer can be used: {answer}")
         if self._repeats < (REPEATS_LATER if self._works else REPEATS_AT_FIRST):
             return None
-        which = "last" if self._works else "first"
-        has_server = answer.status or member(self._adapter, "base_url")
-        check = "the address, the API key and the name of the model" if has_server else "the adapter"
-        check = "that the server is running, and its address" if is_unreachable(answer) else check
-        return AdapterDown(
-            f"stopped: the {which} {self._repeats} requests to {self._who} failed alike; check {check}: {answer}"
-        )
+        failed = f"the {'last' if self._works else 'first'} {self._repeats} requests to {self._who} failed alike"
+        return AdapterDown(f"stopped: {failed}; {self._advice(answer)}: {answer}")
+
+    def _advice(self, error: AdapterError) -> str:
+        param = error.said.get("param")
+        if error.status == _BAD_REQUEST and param not in (None, "", "model"):
+            return f"the server refuses their {printable(str(param), keep='')[:_LONGEST_NAME]}"
+        if is_unreachable(error):
+            return "check that the server is running, and its address"
+        has_server = error.status or member(self._adapter, "base_url")
+        return f"check {'the address, the API key and the name of the model' if has_server else 'the adapter'}"
 
     def _counts(self, error: AdapterError) -> bool:
         if is_unreachable(error):

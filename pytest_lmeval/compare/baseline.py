@@ -14,10 +14,13 @@ from typing import Any
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.board import Leaderboard, served_by
 from pytest_lmeval.leaderboard.details import names_of
+from pytest_lmeval.leaderboard.rows import TaskRow
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.types import ExampleResult
 
 _DIFFERS = ("usage", "request_ms", "ttft_ms", "cached", "adapter_key")
+_COMPARED = ("requests_per_example", "tokens_per_example")
+_NOTHING: Mapping[str, Any] = {}
 _KEPT = ("git", "model", "repeats", "sandbox", "seed", "think_tags", "versions")
 
 
@@ -35,11 +38,22 @@ def encode_baseline(board: Leaderboard, *, prompts: bool = False) -> bytes:
     records: list[str] = []
     for row in content["tasks"]:
         row["latency_ms"] = None
-        row.pop("spent", None)
+        if kept := _per_example(row.pop("spent", _NOTHING)):
+            row["spent"] = kept
         row["per_example"] = [_marked(record, records, mark, prompts=prompts) for record in row["per_example"]]
     text = json.dumps(content, indent=1, ensure_ascii=True, allow_nan=False)
     lines = re.sub(rf'"{mark}:(\d+)"', lambda match: records[int(match[1])], text)
     return lines.encode("ascii") + b"\n"
+
+
+def _per_example(spent: Mapping[str, Any]) -> dict[str, float]:
+    """Return the amounts per example of a task of eval functions, as far as they are known for all examples."""
+    if "requests_per_example" not in spent:
+        return {}
+    # Cached answers cost nothing.
+    unsure = {"tokens_per_example": ("tokens_known",), "cost_per_example": ("cost_known", "cached")}
+    known = [name for name, partly in unsure.items() if name in spent and spent.keys().isdisjoint(partly)]
+    return {name: spent[name] for name in ("requests_per_example", *known)}
 
 
 def is_same(board: Leaderboard, stored: Mapping[str, Any], *, prompts: bool = False) -> bool:
@@ -54,15 +68,29 @@ def is_same(board: Leaderboard, stored: Mapping[str, Any], *, prompts: bool = Fa
         needed.append("scoring_hash")
     if not all(record.get(name) for name in needed for record in records):
         return False
-    rows = {
-        row.get("task"): (row.get("sha256"), row.get("correct"), {*row.get("models", {}).get("asked", ())})
-        for row in stored.get("tasks", ())
-    }
-    return (
-        board.digest == stored.get("digest")
-        and board.facts.adapter == stored.get("adapter")
-        and {row.task: (row.sha256, row.correct, {*row.models.get("asked", ())}) for row in board.tasks} == rows
+    if board.digest != stored.get("digest") or board.facts.adapter != stored.get("adapter"):
+        return False
+    rows = {str(row.get("task")): row for row in stored.get("tasks", ())}
+    return rows.keys() == {row.task for row in board.tasks} and all(
+        _is_same(row, rows[row.task]) for row in board.tasks
     )
+
+
+def _is_same(row: TaskRow, stored: Mapping[str, Any]) -> bool:
+    asked = {*stored.get("models", {}).get("asked", ())}
+    if (row.sha256, row.correct, {*row.models.get("asked", ())}) != (
+        stored.get("sha256"),
+        stored.get("correct"),
+        asked,
+    ):
+        return False
+    amounts, before = _per_example(row.spent), stored.get("spent", _NOTHING)
+    if not amounts and not before:
+        return True
+    from pytest_lmeval.compare.requests import is_other_amount
+
+    is_other = any(is_other_amount(before.get(name), amounts.get(name)) for name in _COMPARED)
+    return not is_other and row.options == stored.get("options", _NOTHING)
 
 
 def check_baseline(run: RunFile) -> None:

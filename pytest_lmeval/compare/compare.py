@@ -145,11 +145,13 @@ def compare_with(baseline: RunFile, board: Leaderboard, criteria: Criteria, root
     scores = compared_scores(board)
     old = examples_of(baseline)
     found = compare(old, new, criteria, left_out=left_out, outside=outside, gone=gone, scores=scores)
-    if not any(row.models for row in board.tasks):
+    if not any("requests_per_example" in row.spent for row in board.tasks):
         return found
     from pytest_lmeval.compare.models import other_models
+    from pytest_lmeval.compare.requests import other_requests
 
     untested, others = other_models(old, new)
+    others += other_requests(old, new)
     return replace(
         found,
         verdict="stale" if untested else found.verdict,

@@ -28,6 +28,7 @@ _NOTHING_TO_DECIDE_BY = (
 )
 _UNKNOWN = {
     "ttft_p95_ms": f"fewer than {LEAST['ttft_p95_ms']} answers came as a stream (openai: --lm-adapter-arg=stream=true)",
+    "requests_per_example": "no example of an eval function sent a request",
     "tokens_per_example": "no new answer reports its tokens",
     "cost_per_example": "no new answer reports its cost",
     "cost": "no answer reports its cost",

@@ -9,7 +9,8 @@ from pytest_lmeval.records.boardfile import NOT_COMPARED
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
-_MUCH = 0.1
+MUCH = 0.1
+"""The largest difference of shares, and the largest relative change, that is not reported."""
 _NONE: Mapping[str, int] = {}
 _WAYS_OUT = (
     "have each request's own model asked (--lm-adapter=openai:, also anthropic: or litellm:), or update the baseline"
@@ -24,7 +25,7 @@ def other_models(old: Sequence[ExampleResult], new: Sequence[ExampleResult]) -> 
     without model names.
     """
     untested, others, nameless = [], [], []
-    before, now = _by_task(old), _by_task(new)
+    before, now = by_function(old), by_function(new)
     for task in sorted(before.keys() & now.keys()):
         known, models = models_of(before[task].values()), models_of(now[task].values())
         asked = models.get("asked", _NONE)
@@ -45,7 +46,8 @@ def other_models(old: Sequence[ExampleResult], new: Sequence[ExampleResult]) -> 
     return [printable(line, keep="") for line in untested], [printable(line, keep="") for line in others]
 
 
-def _by_task(results: Iterable[ExampleResult]) -> dict[str, dict[str, ExampleResult]]:
+def by_function(results: Iterable[ExampleResult]) -> dict[str, dict[str, ExampleResult]]:
+    """Return the results of eval functions by task and id."""
     found: dict[str, dict[str, ExampleResult]] = {}
     for result in results:
         if is_function(result):
@@ -59,8 +61,12 @@ def _difference(old: Mapping[str, ExampleResult], new: Mapping[str, ExampleResul
     before, now = (
         models_of(result for id, result in of.items() if id in both).get("asked", _NONE) for of in (old, new)
     )
-    shares = [{name: count / sum(asked.values()) for name, count in asked.items()} for asked in (before, now)]
-    is_other = before.keys() != now.keys() or any(abs(shares[0][name] - shares[1][name]) > _MUCH for name in before)
-    if not is_other:
+    if not shares_differ(before, now):
         return ""
     return f"requests ask for {names_of(now) or 'no model'} now, in the baseline for {names_of(before) or 'none'}"
+
+
+def shares_differ(old: Mapping[str, int], new: Mapping[str, int]) -> bool:
+    """Return True if the names differ, or the share of one of them by more than a tenth."""
+    shares = [{name: count / sum(counts.values()) for name, count in counts.items()} for counts in (old, new)]
+    return old.keys() != new.keys() or any(abs(shares[0][name] - shares[1][name]) > MUCH for name in old)

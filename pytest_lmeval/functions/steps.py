@@ -26,8 +26,9 @@ class Step:
     ``cost``. ``thoughts`` are a reasoning model's text before its answer. ``error`` explains a missing output. A
     ``cached`` answer comes from another run and costs nothing now. A request that the application ``cancelled`` has no
     answer and no error. If a request ``may_fail``, its failure is not an error of the example. For a request of an
-    application's own client, ``client`` has the requested ``model``, the names of the ``dropped`` fields, and as
-    ``kept`` the example that the client was left over from; for ``lm.ask``, it has the ``model`` if one was named.
+    application's own client, ``client`` has the requested ``model``, the ``options`` that comparisons use, the names of
+    the ``dropped`` fields, and as ``kept`` the example that the client was left over from; for ``lm.ask``, it has the
+    ``model`` if one was named.
     ``served_by`` is the server's name for the model. ``adapter_key`` distinguishes judges of the same name; ``verdict``
     is a judge's verdict, with its ``reason``.
     """

@@ -10,7 +10,14 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from pytest_lmeval.leaderboard.details import DURATION, confidence_of, first_details, first_score, is_function
+from pytest_lmeval.leaderboard.details import (
+    DURATION,
+    confidence_of,
+    first_details,
+    first_score,
+    is_function,
+    requests_in,
+)
 from pytest_lmeval.stats.intervals import Values, is_at_least, mean, standard_error
 from pytest_lmeval.types import COST_UNKNOWN, ExampleResult
 
@@ -23,7 +30,7 @@ CENTERED = "centered"
 """The centred metric of tasks with a random baseline."""
 LEAST = {"p50_ms": 5, "p95_ms": 20, "ttft_p95_ms": 20, "duration_p50_ms": 5, "duration_p95_ms": 20}
 """The fewest requests or function calls that each percentile needs."""
-FIELDS = (*LEAST, "tokens_per_example", "cost_per_example", "cost")
+FIELDS = (*LEAST, "requests_per_example", "tokens_per_example", "cost_per_example", "cost")
 """The fields that limits may name."""
 _TOKENS = ("prompt_tokens", "completion_tokens")
 _OWN_TIMES, _FIRST_TIMES, _CACHED = map(attrgetter, ("times", "answer.ttft_ms", "answer.cached"))
@@ -257,8 +264,9 @@ def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
     Times are milliseconds per request, without the waits between attempts. ``model_ms`` is the mean, over examples with
     requests, of the time of all requests of an example. A cached answer costs nothing, and has the tokens of the
     original request. ``durations`` is the number of timed calls of eval functions, without examples that had an error
-    or a cached answer. If only some examples report their usage, ``asked`` is the number of all examples with requests,
-    and ``cost_known`` and ``tokens_known`` are the numbers of examples that report it for all their requests.
+    or a cached answer. ``requests_per_example`` is the mean over the examples of eval functions, including cached
+    answers. If only some examples report their usage, ``asked`` is the number of all examples with requests, and
+    ``cost_known`` and ``tokens_known`` are the numbers of examples that report it for all their requests.
     """
     timed = [*filter(None, map(_OWN_TIMES, results))]
     times = sorted(chain.from_iterable(timed))
@@ -272,6 +280,7 @@ def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
             durations += [ms for ms in each if isinstance(ms, int | float)]
     durations.sort()
     asked, costs, partly, tokens = _used(results)
+    requests = [len(requests_in(result)) for result in results if is_function(result)]
     found = {
         "requests": len(times) or None,
         "model_ms": round(math.fsum(times) / len(timed), 3) if timed else None,
@@ -281,6 +290,7 @@ def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
         "durations": len(durations) or None,
         "duration_p50_ms": percentile(durations, 0.5, LEAST["duration_p50_ms"]),
         "duration_p95_ms": percentile(durations, 0.95, LEAST["duration_p95_ms"]),
+        "requests_per_example": sum(requests) / len(requests) if any(requests) else None,
         "tokens_per_example": sum(tokens) / len(tokens) if tokens else None,
         "cost_per_example": math.fsum(costs) / len(costs) if costs else None,
         "cost": math.fsum(costs) if costs else None,

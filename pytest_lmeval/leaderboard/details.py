@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.stats.intervals import is_at_least
@@ -33,6 +33,10 @@ OUTPUT = "output"
 """The detail with the application's answer, in JSON values."""
 DECIDED_BY = "decided_by"
 """The detail with the name of the decisive score; "" if only asserts decided."""
+NOT_NAMED = "none"
+"""Represents the value of an option that a request does not name."""
+VARIOUS = "various"
+"""Represents values of an option that differ from request to request, such as random seeds."""
 _ASKING = ("request", "http")
 _JUDGING = ("judge", "user")
 _MOST_NAMES = 10
@@ -105,6 +109,38 @@ def models_of(results: Iterable[ExampleResult]) -> dict[str, dict[str, int]]:
     answering = [step for step in steps if not (step.get("error") or step.get("cancelled"))]
     answered = Counter(str(step.get("name", ""))[:_LONGEST_NAME] for step in answering)
     return {"asked": dict(sorted(asked.items())), "answered": dict(sorted(answered.items()))} if asked else {}
+
+
+class NamedOptions(NamedTuple):
+    """The number of requests of applications' clients, and how often they named each value of each option.
+
+    NOT_NAMED counts the other requests; VARIOUS replaces values if most requests have their own.
+    """
+
+    requests: int
+    values: Mapping[str, Mapping[str, int]]
+
+
+def options_in(results: Iterable[ExampleResult]) -> NamedOptions:
+    """Return the options in requests of eval functions; earlier versions recorded none."""
+    steps = [step for _, steps in traces(results) for step in steps if step.get("kind") == "request"]
+    clients = [step["client"] for step in steps if isinstance(step.get("client"), Mapping)]
+    named = [options for client in clients if isinstance(options := client.get("options"), Mapping)]
+    names = sorted({str(name) for options in named for name in options})
+    return NamedOptions(len(named), {name: _values([options.get(name) for options in named]) for name in names})
+
+
+def _values(given: Sequence[object]) -> dict[str, int]:
+    found = Counter(str(value) for value in given if value is not None)
+    if len(found) > _MOST_NAMES or 1 < len(found) > found.total() / 2:
+        found = Counter({VARIOUS: found.total()})
+    found[NOT_NAMED] = len(given) - found.total()
+    return {name: count for name, count in sorted(found.items()) if count}
+
+
+def requests_in(result: ExampleResult) -> list[Mapping[str, Any]]:
+    """Return the steps of an eval function that are requests to the model or its server."""
+    return [step for step in chain(*steps_of(result.details)) if step.get("kind") in _ASKING and step.get("key")]
 
 
 def _decisions(result: ExampleResult) -> Sequence[str]:

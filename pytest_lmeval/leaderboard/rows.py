@@ -24,7 +24,7 @@ from pytest_lmeval.leaderboard.aggregations import (
     subject_mean,
     text_metrics,
 )
-from pytest_lmeval.leaderboard.details import BY_NAME, CHECKS, METRIC, mixed_decisions, models_of
+from pytest_lmeval.leaderboard.details import BY_NAME, CHECKS, METRIC, mixed_decisions, models_of, options_in
 from pytest_lmeval.leaderboard.passing import reaches
 from pytest_lmeval.stats.intervals import mean, score_bounds, standard_error
 from pytest_lmeval.types import ExampleResult, read_as_own
@@ -113,8 +113,9 @@ class RowNumbers:
 
     ``measured`` is empty, or ``{"examples", "score_metric"}`` if only aggregations score examples: the number of these
     examples, and the aggregation that is the task's score, or None. ``models`` is empty, or has two counts by model:
-    how often an eval function's requests ``asked`` for it, and how often it ``answered``. ``scores`` are the sub-rows:
-    the examples' named scores, if they have several; see :mod:`~pytest_lmeval.leaderboard.scores`.
+    how often an eval function's requests ``asked`` for it, and how often it ``answered``. ``options`` counts, by
+    option, the values that requests of applications' clients named. ``scores`` are the sub-rows: the examples' named
+    scores, if they have several; see :mod:`~pytest_lmeval.leaderboard.scores`.
     """
 
     score: float | None
@@ -132,6 +133,7 @@ class RowNumbers:
     measured: Mapping[str, Any]
     spent: Mapping[str, float | int]
     models: Mapping[str, Mapping[str, int]]
+    options: Mapping[str, Mapping[str, int]]
     scores: Mapping[str, ScoreRow]
 
 
@@ -201,7 +203,8 @@ for _group, _kind in (("about", RowTask), ("counts", RowCounts), ("numbers", Row
     read_as_own(TaskRow, _group, _kind)
 _IF_ANY = (
     *("repeats", "classes", "confusion", "calibration", "notes", "dataset", "measured", "config", "key"),
-    *("display_name", "cut_off", "quarantined", "spent", "models", "scores", "numbered"),
+    *("display_name", "cut_off", "quarantined", "spent", "models", "options", "scores"),
+    "numbered",
 )
 _ROW_FIELDS = (
     *("task", "path", "sha256", "metric", "score", "stderr", "ci95", "correct", "total", "errors", "timeouts"),
@@ -304,6 +307,7 @@ def _numbers(
 
         labels = by_label(results)
     score = mean(scores) if scores else aggregates.get("score")
+    of_functions = everything if METRIC in map(_METRIC, everything) else []
     return RowNumbers(
         score=score,
         stderr=standard_error(scores, clusters),
@@ -326,7 +330,8 @@ def _numbers(
         notes=aggregates.get("notes", {}),
         measured=measured,
         spent=spent(everything),
-        models=models_of(everything) if METRIC in map(_METRIC, everything) else {},
+        models=models_of(of_functions) if of_functions else {},
+        options=options_in(of_functions).values if of_functions else {},
         scores=by_name,
     )
 

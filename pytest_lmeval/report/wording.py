@@ -219,7 +219,8 @@ def cache_lines(cache: Mapping[str, Any], run_at: str) -> list[str]:
     if "outdated" in cache:
         lines.append(
             f"cache: {cache['outdated']} answer(s) of an earlier version are not used, as their keys do not say for "
-            "sure which adapter gave them; `lmeval cache prune` removes them"
+            "sure which adapter gave them, and applications' requests were sent with temperature 0 then; `lmeval cache "
+            "prune` removes them"
         )
     return lines + ([f"cache: no more answers are kept: {cache['failure']}"] if "failure" in cache else [])
 
@@ -227,7 +228,8 @@ def cache_lines(cache: Mapping[str, Any], run_at: str) -> list[str]:
 def _used(cache: Mapping[str, Any], run_at: str) -> str:
     saved = f"; cost saved: {cache['saved_cost']:.6g}" if cache["saved_cost"] else ""
     oldest = f"; the oldest is {_age(cache['oldest'], run_at)}" if "oldest" in cache else ""
-    return f"cache: {cache['hits']} of {cache['hits'] + cache['misses']} answer(s) found{saved}{oldest}"
+    draws = f"; cached draws: {cache['draws']}" if cache.get("draws") else ""
+    return f"cache: {cache['hits']} of {cache['hits'] + cache['misses']} answer(s) found{draws}{saved}{oldest}"
 
 
 def _age(asked: Any, run_at: str) -> str:

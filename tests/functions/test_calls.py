@@ -35,7 +35,7 @@ MADE = [Call(each) for each in (TEA, OPEN, CUP)]
         ([Call(("say", "{broken"))], [("say", "{broken")], "strict", "1 call as expected"),
     ],
 )
-def test_calls_that_are_as_expected(made: list[Call], expected: list[Any], mode: str, why: str) -> None:
+def test_calls_that_are_as_expected(made: list[Call], expected: list[Any], mode: Any, why: str) -> None:
     found = match(made, expected, mode)
     assert found
     assert str(found).startswith(why)
@@ -65,7 +65,7 @@ def test_calls_that_are_as_expected(made: list[Call], expected: list[Any], mode:
         ([Call(("say", "{broken"))], [("say", {})], "strict", "call 1 is say({broken), not say()"),
     ],
 )
-def test_calls_that_are_not_say_what_differs(made: list[Call], expected: list[Any], mode: str, why: str) -> None:
+def test_calls_that_are_not_say_what_differs(made: list[Call], expected: list[Any], mode: Any, why: str) -> None:
     found = match(made, expected, mode)
     assert not found
     assert str(found).startswith(why)
@@ -85,7 +85,7 @@ def test_calls_that_are_not_say_what_differs(made: list[Call], expected: list[An
         (None, [TEA], "strict", "calls: expected lm.calls, got None"),
     ],
 )
-def test_what_is_no_question_is_refused(calls: Any, expected: Any, mode: str, said: str) -> None:
+def test_what_is_no_question_is_refused(calls: Any, expected: Any, mode: Any, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         match(calls, expected, mode)
 

@@ -26,7 +26,7 @@ TEXTS = st.one_of(LEAVING, st.text())
 
 
 def _by_label(text: str, *, reason: bool) -> str:
-    return labelling("Right?", text, ("yes", "no"), reason=reason).of(Generate).first.text
+    return labelling("Right?", text, ("yes", "no"), None, reason=reason).of(Generate).first.text
 
 
 MAKERS: dict[str, Callable[[str], str]] = {

@@ -45,6 +45,7 @@ class ServerModel(Generic[Given]):
         self.name = model or self.kind
         self.base_url = options.base_url
         self.options = options.public()
+        self.unnamed_options = options.unnamed
         self.manifest: dict[str, str] = {"id": model} if model else {}
         self.requests_per_minute = options.requests_per_minute
         self.tokens_per_minute = options.tokens_per_minute

@@ -8,7 +8,7 @@ import os
 import re
 from abc import abstractmethod
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -27,7 +27,8 @@ class ServerOptions:
     """Options of requests to a server. Times are seconds, prices are per million tokens, limits are per minute.
 
     ``temperature`` None leaves it to the server. ``max_tokens`` applies to requests without their own; ``stop`` adds to
-    the stops of a request. ``timeout`` limits one attempt.
+    the stops of a request. ``timeout`` limits one attempt. ``given`` are the names of the options that were set; the
+    others have their defaults.
     """
 
     base_url: str
@@ -45,6 +46,7 @@ class ServerOptions:
     tokens_per_minute: float | None = None
     max_response_bytes: int = 8 * 2**20
     timeout: float = 3600
+    given: frozenset[str] = frozenset()
 
     @property
     @abstractmethod
@@ -64,16 +66,27 @@ class ServerOptions:
     def public(self) -> dict[str, object]:
         """Return the options that are set as JSON values, without secrets."""
         values = {name: value for name, value in asdict(self).items() if value not in (None, (), {})}
+        del values["given"]
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    @property
+    def unnamed(self) -> frozenset[str]:
+        """Options of requests that were not set; a request that lacks one as well leaves it to the server."""
+        names = {each.name for each in fields(self)} & {"temperature", "max_tokens_field"}
+        return frozenset(names - self.given | ({"temperature"} if self.temperature is None else frozenset()))
 
     def stops(self, request: Generate) -> list[str]:
         """Return the texts that end the answer: the request's, then the option's."""
         return list(dict.fromkeys((*request.stop, *self.stop)))
 
     def whole(self, fields: Mapping[str, object], own: Mapping[str, object]) -> dict[str, object]:
-        """Return the fields of a body that are not None; ``extra_body`` overrides them, and ``own`` overrides both."""
+        """Return the fields of a body that are not None; ``extra_body`` overrides them, and ``own`` overrides both.
+
+        None in ``own`` leaves an option to the server.
+        """
         asked = {name: value for name, value in fields.items() if value is not None}
-        return {**asked, **self.extra_body, **own}
+        unset = {name for name, value in own.items() if value is None}
+        return {name: value for name, value in {**asked, **self.extra_body, **own}.items() if name not in unset}
 
     def cost(
         self, prompt_tokens: int | None, completion_tokens: int | None, usage: Mapping[str, object] = NOTHING
@@ -102,7 +115,7 @@ def read(adapter: str, kind: type[Given], checks: Mapping[str, Check], given: Ma
     """Return the checked options; raise UsageError that names a bad option and the expected value."""
     for name in given.keys() - checks.keys():
         _refuse_key(adapter, name, checks)
-    options = kind(**checked(adapter, checks, given, show=_shown))
+    options = kind(**checked(adapter, checks, given, show=_shown), given=frozenset(given))
     if (options.price_input is None) != (options.price_output is None):
         raise fault(adapter, "option price_input and price_output expected both or neither (0 if it is free)")
     return options

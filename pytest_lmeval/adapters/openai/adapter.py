@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from pytest_lmeval.adapters.http.transport import Reply
 
 
+_REMEDIES: Mapping[object, str] = {
+    "temperature": "temperature=default",
+    "max_tokens": "max_tokens_field=max_completion_tokens",
+}
+"""By the field that a server does not support, the option to set."""
+
+
 class OpenAIAdapter(HttpAdapter[OpenAIOptions]):
     """A model behind a server with OpenAI's chat or completions interface, with the options of :class:`OpenAIOptions`.
 
@@ -47,6 +54,12 @@ class OpenAIAdapter(HttpAdapter[OpenAIOptions]):
 
     def _completion_of(self, document: Document, request: Generate, reply: Reply, options: OpenAIOptions) -> Completion:
         return completion(document, options, reply.latency_ms, reply.ttft_ms)
+
+    def _remedy(self, error: AdapterError, request: Generate) -> str:
+        param, text = error.said.get("param"), f"{error.said.get('code')} {error.said.get('message')}".lower()
+        # The author of a request has to change an option that the request names.
+        is_ours = request.options.get(str(param)) is None
+        return _REMEDIES.get(param, "") if is_ours and ("unsupported" in text or "not support" in text) else ""
 
     async def _loglikelihood(self, requests: Sequence[LogLikelihood]) -> list[LogProb]:
         """Send the requests one after the other and return their log-probabilities; raise as :meth:`complete` does."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_lmeval.adapters.facts import member
@@ -34,6 +35,7 @@ class Clients:
         self.endpoint = endpoint
         self._kept: Mapping[str, str] = {}
         self.takes_messages = asker.facts.takes_messages
+        self._unnamed: frozenset[str] = member(asker.engine.adapter, "unnamed_options") or frozenset()
         port, own = endpoint.root.rpartition(":")[2], member(asker.engine.adapter, "base_url") or ""
         if re.match(rf"https?://(localhost|127\.0\.0\.1|\[::1\]):{port}(/|$)", own):
             raise UsageError(
@@ -49,7 +51,7 @@ class Clients:
     async def answer(self, state: ExampleState, asked: ClientRequest) -> Completion:
         """Return the answer; raise LmevalError without one, which makes the example an error.
 
-        Drop fields that the adapter rejects, and record them in the step.
+        Drop fields that the adapter rejects, and record them in the step. The adapter adds no default of its own.
         """
         state.check_is_running("a request to lm.base_url")
         asker, fields, name = self._asker, asked.fields, self._asker.name
@@ -59,12 +61,20 @@ class Clients:
         request, step = open_request(state, name, asked.messages, fields)
         taken, left_out = self._asker.taken(request)
         dropped = sorted((*asked.dropped, *left_out))
-        step.client = {"model": asked.model, **({"dropped": dropped} if dropped else {}), **self._kept}
+        about = {"model": asked.model, "options": asked.named, **({"dropped": dropped} if dropped else {})}
+        step.client = {**about, **self._kept}
         if asker.facts.model_by_request and not asked.model:
             error = refused(400, f"model: the request names none, and {name}: requires one")
             close_failed(state, step, error)
             raise error
-        return await self._ask(state, step, request, taken)
+        return await self._ask(state, step, request, self._as_named(taken, asked.limit))
+
+    def _as_named(self, taken: Generate, limit: str) -> Generate:
+        """Return a request to send without the adapter's defaults, and with the client's name of the token limit."""
+        options: dict[str, object] = {"temperature": None} if "temperature" in self._unnamed else {}
+        if limit and "max_tokens_field" in self._unnamed and taken.max_tokens is not None:
+            options |= {"max_tokens": None, limit: taken.max_tokens}
+        return replace(taken, options={**options, **taken.options}) if options else taken
 
     async def forward(self, state: ExampleState, asked: Forwarded) -> web.Response:
         """Return the reply of the adapter's server; raise LmevalError without one, which makes the example an error."""

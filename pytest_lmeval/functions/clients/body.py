@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_lmeval.errors import RequestRefused, UsageError
+from pytest_lmeval.numbers import is_number
 from pytest_lmeval.types import Message
 
 _ALWAYS = ("POST /embeddings", "POST /moderations", "POST /rerank", "GET /models")
@@ -15,6 +18,9 @@ _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _SEGMENT = r"(?!\.{1,2}(/|$))[A-Za-z0-9_.:~-]+"
 _GIVEN = re.compile(rf"(?:({'|'.join(_METHODS)}) +)?/?((?:\*|{_SEGMENT})(?:/(?:\*|{_SEGMENT}))*)")
 _PIECES = 8
+_COMPARED = ("temperature", "top_p", "seed")
+_NESTED = ("reasoning", "thinking", "output_config")
+_LONGEST_VALUE = 60
 Talks = dict[str, tuple[Message, ...]]
 """The conversations of an example that later requests may continue, by the id of the last reply."""
 
@@ -25,7 +31,8 @@ class ClientRequest:
 
     ``model`` is the model that it names; ``dropped`` names the fields that requests to adapters lack. ``given`` is the
     body, for replies that repeat its fields. ``talk`` is the conversation that a later request may continue, or None if
-    continuing is impossible.
+    continuing is impossible. ``limit`` is the body's field for the most tokens of the answer, if servers have several
+    names for it.
     """
 
     messages: tuple[Message, ...]
@@ -36,6 +43,21 @@ class ClientRequest:
     dropped: tuple[str, ...] = ()
     given: Mapping[str, Any] = field(default_factory=dict)
     talk: tuple[Message, ...] | None = None
+    limit: str = ""
+
+    @property
+    def named(self) -> dict[str, float | str]:
+        """The options of the request that runs compare; ``schema`` has a hash of the format of the answer."""
+        options = self.fields["options"]
+        more = {name: value for name in _NESTED if isinstance(value := options.get(name), Mapping)}
+        reasoning, thinking, output = (more.get(name, {}) for name in _NESTED)
+        known = {name: options.get(name) for name in _COMPARED} | {
+            "max_tokens": self.fields["max_tokens"],
+            "reasoning_effort": options.get("reasoning_effort") or reasoning.get("effort") or output.get("effort"),
+            "thinking": thinking.get("budget_tokens") or thinking.get("type"),
+            "schema": _schema(options.get("response_format") or output.get("format")),
+        }
+        return {name: _short(value) for name, value in known.items() if value is not None}
 
 
 class ForwardPaths:
@@ -67,6 +89,19 @@ def pieces(text: str) -> Iterator[str]:
     size = max(1, -(-len(text) // _PIECES))
     for start in range(0, len(text), size):
         yield text[start : start + size]
+
+
+def _short(value: object) -> float | str:
+    return value if is_number(value) else str(value)[:_LONGEST_VALUE]
+
+
+def _schema(form: object) -> str | None:
+    """Return a hash of the schema in a format, the kind of a format without one, or None without a format."""
+    if not isinstance(form, Mapping) or form.get("type") in (None, "text"):
+        return None
+    schema = form.get("json_schema", form.get("schema"))
+    text = None if schema is None else json.dumps(schema, sort_keys=True)
+    return str(form["type"]) if text is None else hashlib.sha256(text.encode("ascii")).hexdigest()[:12]
 
 
 def _path(line: str) -> str:

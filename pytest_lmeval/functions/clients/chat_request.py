@@ -85,4 +85,5 @@ def read_request(body: bytes) -> ClientRequest:
         streams=asked.stream,
         wants_usage=bool(asked.stream_options.get("include_usage")),
         dropped=tuple(sorted(dropped | ({"choices[].logprobs"} if asked.logprobs else set()))),
+        limit="max_tokens" if asked.max_completion_tokens is None else "max_completion_tokens",
     )

@@ -143,7 +143,8 @@ def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     both = {**one, **other}
     if "cache" in one and "cache" in other:
         first, second = one["cache"], other["cache"]
-        added = {name: first[name] + second[name] for name in ("hits", "misses", "saved_cost")}
+        names = {"hits", "misses", "saved_cost", "draws"} & {*first, *second}
+        added = {name: first.get(name, 0) + second.get(name, 0) for name in sorted(names)}
         asked = [each["oldest"] for each in (first, second) if "oldest" in each]
         both["cache"] = {**first, **second, **added, **({"oldest": min(asked)} if asked else {})}
     if "max_cost" in one and "max_cost" in other:

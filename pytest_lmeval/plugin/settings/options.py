@@ -205,7 +205,7 @@ _OPTIONS = [
     _option(
         "--lm-max",
         "limit on the time, tokens or cost of a task's answers, or of 'overall': p50_ms, p95_ms, ttft_p95_ms, "
-        "tokens_per_example, cost_per_example or cost; repeatable",
+        "requests_per_example, tokens_per_example, cost_per_example or cost; repeatable",
         metavar="NAME.FIELD=V",
         action="append",
         type=named_amount,

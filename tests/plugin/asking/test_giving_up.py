@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.adapters.openai.scripted_server import ScriptedServer, says, serving, status
+from tests.adapters.openai.scripted_server import Exchange, ScriptedServer, says, serving, status
 from tests.yaml_tasks import JUDGED
 
 if TYPE_CHECKING:
@@ -65,6 +67,45 @@ def test_a_judge_that_answers_nothing_ends_the_run(project: Project, server: Scr
     assert 5 == len(server.requests)
     assert CHECK in project.board()["gate"]["reasons"][0]
     assert len(project.calls()) < 10
+
+
+async def reasoning(exchange: Exchange) -> None:
+    """Answer as a model that takes neither a temperature nor the older name of the token limit."""
+    refused = next((name for name in ("temperature", "max_tokens") if name in exchange.seen.json), None)
+    error = {"message": f"Unsupported value: '{refused}'", "param": refused, "code": "unsupported_value"}
+    await (says("yes") if refused is None else status(400, json.dumps({"error": error})))(exchange)
+
+
+@pytest.mark.parametrize("server", [[reasoning]], indirect=True, ids=["reasoning"])
+def test_the_advice_for_options_that_a_model_refuses_leads_to_an_answer(
+    project: Project, server: ScriptedServer
+) -> None:
+    project.prompts(*map(str, range(8)), target="yes")
+    options, said = ["--lm-adapter-arg=max_tokens=9"], []
+    while ask(project, server, *options).ret:
+        assert 5 == len(server.requests)
+        server.requests.clear()
+        reason = project.board()["gate"]["reasons"][0]
+        assert "the API key" not in reason
+        said += re.findall(r"failed alike; the server refuses their (\w+): HTTP 400", reason)
+        options += re.findall(r"; set (--lm-adapter-arg=\S+), for a judge ", reason)
+    assert ["temperature", "max_tokens"] == said
+    assert [
+        "--lm-adapter-arg=temperature=default",
+        "--lm-adapter-arg=max_tokens_field=max_completion_tokens",
+    ] == options[1:]
+
+
+@pytest.mark.parametrize("server", [[reasoning]], indirect=True, ids=["reasoning"])
+def test_a_judge_that_refuses_the_temperature_gets_advice_of_its_own(project: Project, server: ScriptedServer) -> None:
+    project.write("tasks/judged.yaml", JUDGED)
+    project.write("tasks/rows.csv", "said\n" + "".join(f"w{number}\n" for number in range(9)))
+    profile = f'[tool.lmeval.adapters.away]\nadapter = "openai:m"\nbase_url = "{server.base_url}"\napi_key_env = ""\n'
+    project.write("pyproject.toml", profile)
+    assert 3 == project.run("--lm-judge=away", "--lm-batch-size=1").ret
+    assert 5 == len(server.requests)
+    (option,) = re.findall(r", for a judge (\S+)", project.board()["gate"]["reasons"][0])
+    assert 0 == project.run("--lm-judge=away", option).ret
 
 
 @pytest.mark.parametrize("server", [[status(429, Retry_After="1"), says("x")]], indirect=True, ids=["429"])

@@ -133,7 +133,12 @@ def test_options_reach_the_server_and_its_refusals_the_client(project: Project) 
         asked = [seen.json for seen in server.requests]
     assert (3, 4) == (result.ret, len(asked)), result.stdout.str()
     wanted = {"reasoning_effort": "low", "parallel_tool_calls": False, "logprobs": True, "user": "me"}
-    wanted |= {"temperature": 0.5, "max_tokens": 5, "stop": ["end"], "chat_template_kwargs": {"think": False}}
+    wanted |= {
+        "temperature": 0.5,
+        "max_completion_tokens": 5,
+        "stop": ["end"],
+        "chat_template_kwargs": {"think": False},
+    }
     function = {"name": "look", "parameters": {"type": "object"}, "strict": True}
     wanted |= {"model": "tiny", "tools": [{"type": "function", "function": function}]}
     assert wanted == {name: asked[0][name] for name in wanted}

@@ -10,6 +10,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from pytest_lmeval.adapters.http.faults import with_hint
 from pytest_lmeval.adapters.http.forward import Forward, completion_of, model_in
 from pytest_lmeval.adapters.http.models import Prices, ServerModel
 from pytest_lmeval.adapters.http.options import Given
@@ -116,7 +117,7 @@ class HttpAdapter(ServerModel[Given], ABC):
             document, reply = await self._ask(self._fields(model, request))
             return self._completion_of(document, request, reply, self._priced(model))
         except AdapterError as error:
-            return error
+            return with_hint(error, request)
 
     async def _ask(self, fields: Mapping[str, object]) -> tuple[Document, Reply]:
         reply = await self._transport.post(_encode(fields).encode("ascii"))

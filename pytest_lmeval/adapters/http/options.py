@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from pytest_lmeval.adapters.options import Check, checked, fault, flag, table, text
+from pytest_lmeval.adapters.options import Check, checked, choice, fault, flag, table, text
+from pytest_lmeval.extra import THOUGHTS_BACK
 from pytest_lmeval.numbers import Number
 from pytest_lmeval.redaction import is_secret_name
 from pytest_lmeval.types import Generate
@@ -27,7 +28,8 @@ class ServerOptions:
     """Options of requests to a server. Times are seconds, prices are per million tokens, limits are per minute.
 
     ``temperature`` None leaves it to the server. ``max_tokens`` applies to requests without their own; ``stop`` adds to
-    the stops of a request. ``timeout`` limits one attempt.
+    the stops of a request. ``timeout`` limits one attempt. ``thoughts_back`` says which answers go back to the server
+    with their thoughts; None means those with tool calls.
     """
 
     base_url: str
@@ -45,6 +47,7 @@ class ServerOptions:
     tokens_per_minute: float | None = None
     max_response_bytes: int = 8 * 2**20
     timeout: float = 3600
+    thoughts_back: str | None = None
 
     @property
     @abstractmethod
@@ -187,6 +190,7 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
         "tokens_per_minute": Number(above=0).check,
         "max_response_bytes": Number(1, whole=True).check,
         "timeout": Number(above=0).check,
+        "thoughts_back": choice(*THOUGHTS_BACK),
     }
 )
 """The checks of :class:`ServerOptions`, without two options whose limits depend on the server."""

@@ -38,7 +38,7 @@ def judge_key(judge: str, request: Generate) -> str:
 
 
 def rendered(prompt: str | Sequence[Message]) -> str | list[list[Any]]:
-    """Return a prompt in the form that is hashed: text, or each message's role, content and calls."""
+    """Return a prompt in the form that is hashed: text, or each message's role, content, calls and further fields."""
     return prompt if isinstance(prompt, str) else [_message(message) for message in prompt]
 
 
@@ -66,7 +66,7 @@ def _asked_text(request: Request) -> list[Any]:
 def _message(message: Message) -> list[Any]:
     # Servers generate new call ids in every run.
     calls = [[call.name, values_or_text(call)] for call in message.tool_calls]
-    return [message.role, message.content, *([calls] if calls else [])]
+    return [message.role, message.content, *([calls] if calls else []), *([message.extra] if message.extra else [])]
 
 
 _dump = compact_encoder(allow_nan=True, sort_keys=True, default=str)

@@ -10,6 +10,8 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+from pytest_lmeval.extra import is_packed
+
 HIDDEN = "***"
 # A name is secret if its last word or last two words are: api_key and Authorization, but not max_tokens or key_word.
 _SECRET_WORDS = """
@@ -181,7 +183,9 @@ def _with_texts(value: Any, change: Callable[[str], str], change_key: Callable[[
         return change(value)
     if isinstance(value, Mapping):
         return {
-            _with_texts(key, change_key, change_key): _with_texts(each, change, change_key)
+            _with_texts(key, change_key, change_key): _with_texts(
+                each, change_key if key == "extra" and is_packed(each) else change, change_key
+            )
             for key, each in value.items()
         }
     if isinstance(value, list | tuple):

@@ -15,6 +15,7 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pytest_lmeval.compact_json import compact_encoder
+from pytest_lmeval.extra import going_back
 from pytest_lmeval.formatters import concatenation, joined
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.text import printable
@@ -170,16 +171,18 @@ class Message:
     """A message of a conversation; ``role`` is ``system``, ``user``, ``assistant`` or ``tool``.
 
     ``tool_calls`` belong to an assistant message. ``tool_call_id`` belongs to a tool message, and names the call that
-    it answers.
+    it answers. ``extra`` has fields of the message and its calls that this package does not know, as JSON text; see
+    :mod:`~pytest_lmeval.extra`.
     """
 
     role: str
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
+    extra: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the message in the format of chat interfaces."""
+        """Return the message in the format of chat interfaces, without ``extra``."""
         fields: dict[str, Any] = {"role": self.role, "content": self.content}
         if self.tool_calls:
             fields["tool_calls"] = [
@@ -260,11 +263,12 @@ class Completion:
     ``latency_ms`` is the duration of this request alone, ``ttft_ms`` the time to its first token. ``logprobs`` are the
     natural log-probabilities of its tokens. ``confidence`` is the model's own probability that its answer is right, in
     [0, 1]. Token counts come from the server; ``cost`` is in the currency of the adapter's prices. ``thoughts`` are a
-    reasoning model's text before its answer: they are never scored or sent back. ``reasoning_tokens`` is their share of
+    reasoning model's text before its answer, and are never scored. ``reasoning_tokens`` is their share of
     ``completion_tokens``. ``tool_calls`` are the calls that the model requests. If one response took several requests,
     ``exchanges`` lists all of them in order, including this one as the last. A ``cached`` answer comes from another
     run, and costs no money or time. ``retries`` counts the attempts before this one; the engine sets it. ``served_by``
-    is the server's name for the model that answered. ``asides`` records a simulated user's replies.
+    is the server's name for the model that answered. ``asides`` records a simulated user's replies. ``extra`` has
+    fields of the server's reply that this package does not know, as JSON text; see :mod:`~pytest_lmeval.extra`.
     """
 
     text: str
@@ -284,11 +288,18 @@ class Completion:
     retries: int | None = None
     served_by: str = ""
     asides: tuple[Mapping[str, Any], ...] = ()
+    extra: str = ""
 
     def __repr__(self) -> str:
         """Return the fields that differ from their defaults, to keep failed asserts short."""
         given = ((each.name, getattr(self, each.name), each.default) for each in fields_of(self))
         return f"Completion({', '.join(f'{name}={value!r}' for name, value, default in given if value != default)})"
+
+    @property
+    def message(self) -> Message:
+        """The answer as a message of the conversation, with the fields that its server expects back."""
+        extra = going_back(self.extra, self.thoughts) if self.extra else ""
+        return Message("assistant", self.text, self.tool_calls, extra=extra)
 
     @property
     def has_no_answer(self) -> bool:

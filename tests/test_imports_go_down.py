@@ -31,7 +31,8 @@ ROWS = (
     "leaderboard",
     "task",
     "data file_names judging metrics postprocess sandbox stats templates",
-    "types text atomic arguments compact_json errors formatters frozen hashes numbers own_modules pages redaction",
+    "types text atomic arguments compact_json errors extra formatters frozen hashes numbers own_modules pages "
+    "redaction",
 )
 # The rooms of the plugin, each a row of its own. What only a type checker imports may go up there.
 PLUGIN = (

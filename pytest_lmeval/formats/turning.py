@@ -39,8 +39,7 @@ class Script:
     def talk(self, exchanges: Sequence[Exchange]) -> list[Message]:
         """Return all messages so far, including the last answer and the tools' answers to it."""
         turn, last = by_turn(exchanges)[-1], exchanges[-1]
-        # Reasoning is not sent back.
-        talk = [*messages_of(last.request), Message("assistant", last.response.text, last.response.tool_calls)]
+        talk = [*messages_of(last.request), last.response.message]
         goes_on = self.goes_on(turn)
         for call in last.response.tool_calls:
             content = self.respond(call) if self.respond is not None and goes_on else ""

@@ -15,6 +15,7 @@ from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.asking.transport import Job
 from pytest_lmeval.errors import AdapterError, RecordRefused, UsageError
+from pytest_lmeval.extra import OF_MESSAGES, of_message, only
 from pytest_lmeval.functions.example import CURRENT, ExampleState, close_answered, close_failed, place
 from pytest_lmeval.functions.loop import Loop
 from pytest_lmeval.functions.steps import Step
@@ -24,7 +25,7 @@ from pytest_lmeval.types import Completion, Exchange, Generate, Message, ToolCal
 
 _LOOK_S = 0.25
 _GATHER_S = 0.005
-Prompt = str | Sequence[Message | Mapping[str, Any]]
+Prompt = str | Sequence[Message | Completion | Mapping[str, Any]]
 Note = Callable[[str, str, Exchange], None]
 """Called with an example's task and id, and a request with its answer."""
 Outcome = Answer | BaseException
@@ -94,7 +95,13 @@ class Asker:
         options = {name: value for name, value in request.options.items() if name in self.facts.request_options}
         tools = tuple({name: tool[name] for name in _OF_TOOLS if name in tool} for tool in request.tools)
         left_out = {f"tools[].{name}" for tool in request.tools for name in tool if name not in _OF_TOOLS}
-        return replace(request, options=options, tools=tools), left_out | (request.options.keys() - options.keys())
+        left_out |= request.options.keys() - options.keys()
+        prompt = request.prompt
+        if not isinstance(prompt, str) and any(each.extra for each in prompt):
+            found = [only(each.extra, OF_MESSAGES if self.facts.takes_messages else ()) for each in prompt]
+            left_out |= {name for _, names in found for name in names}
+            prompt = tuple(replace(each, extra=extra) for each, (extra, _) in zip(prompt, found, strict=True))
+        return replace(request, prompt=prompt, options=options, tools=tools), left_out
 
     def ask_blocking(self, request: Generate) -> Completion:
         """Like :meth:`ask`, but block until the answer arrives; for any thread except the loop's."""
@@ -264,13 +271,14 @@ def messages_of(prompt: Prompt) -> str | tuple[Message, ...]:
 
 
 def _message(given: object) -> Message:
-    if isinstance(given, Message):
-        return given
+    if isinstance(given, Message | Completion):
+        return given if isinstance(given, Message) else given.message
     if isinstance(given, Mapping) and isinstance(given.get("role"), str):
-        content, calls = given.get("content"), given.get("tool_calls") or ()
+        content, calls = given.get("content"), tuple(map(_call, given.get("tool_calls") or ()))
+        content = given.get("refusal") if content is None else content
         if isinstance(content, str) or (content is None and calls):
             answers = given.get("tool_call_id") or ""
-            return Message(given["role"], content or "", tuple(map(_call, calls)), str(answers))
+            return Message(given["role"], content or "", calls, str(answers), of_message(given))
     raise UsageError(f"{place()}: lm.ask: expected a message with role and content, both text, got {given!r:.80}")
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import secrets
 import socket
 import threading
@@ -36,6 +37,7 @@ _MOST_ENDED = 100_000
 _MOST_NAMES = 5
 _PATIENCE_S = 2.0
 _BASE = "/v1"
+_OF_DEPLOYMENT = re.compile(r"^(/openai)?/deployments/[^/]+/embeddings$")
 _HOW = (
     "give the client base_url=lm.base_url, or api_key=lm.token, for instance client.with_options(base_url=lm.base_url)"
 )
@@ -281,10 +283,11 @@ def _token_of(request: web.Request) -> str:
 def _path_of(request: web.Request) -> str:
     """Return the path that a client requested below the base URL, as sent, without token and query.
 
-    Anything that is not a path, such as a whole URL, is returned unchanged.
+    Anything that is not a path, such as a whole URL, is returned unchanged. Azure's path for embeddings, which contains
+    the deployment, becomes the plain one.
     """
     path = request.raw_path.partition("?")[0].removeprefix(f"/e/{request.match_info.get('token')}")
     # Once for the base URL, once for clients that add the prefix themselves.
     for _ in range(2):
         path = path.removeprefix(_BASE) if path.startswith(f"{_BASE}/") else path
-    return path
+    return _OF_DEPLOYMENT.sub("/embeddings", path)

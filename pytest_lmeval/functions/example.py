@@ -59,7 +59,7 @@ class ExampleState:
     ``log``, text). ``broken`` is the failure of a part, a subtest, after which the function continued. ``is_taken`` is
     set once the result exists. ``thread`` identifies the example's thread. ``on_late`` is called if anything uses the
     example after its end, ``watcher`` when it begins and ends. ``given_ids`` maps the ids of tool calls, as the
-    application knows them, to the model server's ids.
+    application knows them, to the model server's ids. ``given_extras`` has the unknown fields of answers by these ids.
     """
 
     def __init__(
@@ -92,6 +92,7 @@ class ExampleState:
         self.is_taken = False
         self.thread = 0
         self.given_ids: dict[str, str] = {}
+        self.given_extras: dict[tuple[str, ...], str] = {}
         self._unawaited: dict[object, tuple[str, str, int]] = {}
         self.unfinished: list[Step] = []
         self.on_late = on_late
@@ -271,6 +272,7 @@ def close_answered(state: ExampleState, step: Step, answer: Completion) -> Compl
     step.output = answer.output
     step.thoughts = answer.thoughts
     step.served_by = answer.served_by
+    step.extra = answer.extra
     step.cached = answer.cached
     step.usage = usage_of(answer)
     return answer
@@ -288,7 +290,21 @@ def _with_own_ids(state: ExampleState, step: Step, answer: Completion) -> Comple
         id = base64.b32encode(hashlib.sha256(f"{asked} {number}".encode("ascii")).digest())[:9].decode("ascii").lower()
         state.given_ids[id] = call.id
         calls.append(call._replace(id=id))
+    if answer.extra:
+        state.given_extras[tuple([call.id for call in calls])] = answer.message.extra
     return replace(answer, tool_calls=tuple(calls))
+
+
+def with_extras(state: ExampleState, prompt: str | tuple[Message, ...]) -> str | tuple[Message, ...]:
+    """Return a prompt whose messages have the unknown fields of the answers that they repeat, by the calls' ids."""
+    known = state.given_extras
+    if not known or isinstance(prompt, str):
+        return prompt
+    return tuple(_with_extra(each, known.get(tuple([call.id for call in each.tool_calls]), "")) for each in prompt)
+
+
+def _with_extra(message: Message, extra: str) -> Message:
+    return replace(message, extra=extra) if extra and not message.extra else message
 
 
 def _equal_before(state: ExampleState, step: Step) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.functions.asker import Asker, Asking, Prompt, answered, messages_of, tools_of
-from pytest_lmeval.functions.example import ExampleState, as_json, cut, open_request, place
+from pytest_lmeval.functions.example import ExampleState, as_json, cut, open_request, place, with_extras
 from pytest_lmeval.functions.steps import Step
 from pytest_lmeval.functions.trajectory import Trajectory
 from pytest_lmeval.types import Completion
@@ -270,7 +270,8 @@ class Lm(LmBase):
             )
             state.fail(error)
             raise error
-        request, step = open_request(state, asker.answering(named), messages_of(prompt), fields)
+        talk = with_extras(state, messages_of(prompt))
+        request, step = open_request(state, asker.answering(named), talk, fields)
         step.client = {"model": named} if named else {}
         step.may_fail = step.may_fail or may_fail
         return (yield from answered(state, step, asker, request))

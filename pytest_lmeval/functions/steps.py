@@ -30,7 +30,7 @@ class Step:
     the ``dropped`` fields, and as ``kept`` the example that the client was left over from; for ``lm.ask``, it has the
     ``model`` if one was named.
     ``served_by`` is the server's name for the model. ``adapter_key`` distinguishes judges of the same name; ``verdict``
-    is a judge's verdict, with its ``reason``.
+    is a judge's verdict, with its ``reason``. ``extra`` has the unknown fields of the answer, which are not shown.
     """
 
     kind: str
@@ -50,6 +50,7 @@ class Step:
     served_by: str = ""
     adapter_key: str = ""
     verdict: Mapping[str, Any] = field(default_factory=dict)
+    extra: str = ""
 
     @property
     def is_open(self) -> bool:
@@ -72,6 +73,7 @@ class Step:
             "served_by": self.served_by,
             "adapter_key": self.adapter_key,
             "verdict": dict(self.verdict),
+            "extra": self.extra,
         }
         # 0, False and "" are outputs; only None means no output.
         known = {name: value for name, value in own.items() if value is not None}

@@ -77,7 +77,7 @@ def answered_requests(details: Mapping[str, Any], kind: str = "request", asked: 
             "repeat": repeat,
             "output": step["output"],
             **({"latency_ms": step["ms"]} if "ms" in step else {}),
-            **{name: step[name] for name in ("thoughts", "served_by", "adapter_key") if name in step},
+            **{name: step[name] for name in ("thoughts", "served_by", "adapter_key", "extra") if name in step},
             **(step["usage"] if isinstance(step.get("usage"), Mapping) else {}),
             "model": str(step.get("name", "")),
         }

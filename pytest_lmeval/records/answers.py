@@ -25,7 +25,7 @@ from pytest_lmeval.types import Completion, ExampleResult, Exchange, Generate
 FILE = "underway.jsonl"
 _FIELDS = (
     *("latency_ms", "prompt_tokens", "completion_tokens", "reasoning_tokens", "cost", "confidence"),
-    *("thoughts", "finish_reason", "served_by"),
+    *("thoughts", "finish_reason", "served_by", "extra"),
 )
 _encode = compact_encoder(allow_nan=True)
 AnswersByExample = Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from pytest_lmeval import extra
 from pytest_lmeval.types import Completion, LogProb, ToolCall
 
 MOST = 1e15
@@ -138,6 +139,7 @@ _COMPLETION: _Checks = {
     "exchanges": ((), _nothing),
     "asides": ((), _nothing),
     "cached": (False, _flag),
+    "extra": ("", lambda name, value: extra.checked(value)),
 }
 _LOGPROB: _Checks = {
     "total": (object(), _logprob),  # always checked

@@ -175,7 +175,7 @@ refused(lm, 501, b"", path="/models", method="GET")
         "wrong type",
         "servers_tool",
         "refused(lm, 400, {'input': 'hi', 'tools': [{'type': 'web_search'}]}, path='/responses')",
-        ".type: expected a tool of the application: a server's",
+        ".type: expected a function of the application: custom",
     ),
     row("wrong type", "list", "refused(lm, 400, '[]')", "expected a JSON object, got list"),
     row("wrong type", "stop", "refused(lm, 400, chat(stop=5))", "stop: expected a text or a list, got 5"),
@@ -285,7 +285,8 @@ got, reply, _ = send(lm, chat(temperature=0, reasoning_effort="low", tools=[tool
 assert "hi [('temperature', 0)] None ()" == reply["choices"][0]["message"]["content"]
 send(lm, {"messages": [{"role": "user", "content": "x", "name": "me", "reasoning_content": "I", "refusal": None}]})
 """,
-        "choices[].logprobs (1), logprobs (1), messages[].name (1), reasoning_effort (1)",
+        "choices[].logprobs (1), logprobs (1), messages[].name (1), messages[].reasoning_content (1), "
+        "reasoning_effort (1)",
         "reported",
     ),
     row(

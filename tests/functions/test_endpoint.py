@@ -140,7 +140,7 @@ def test_every_option_of_a_request_is_read(endpoint: Endpoint) -> None:
     assert [("user", "ab", ""), ("tool", "c", "c1")] == [
         (each.role, each.content, each.tool_call_id) for each in asked.messages
     ]
-    assert ("messages[].name",) == asked.dropped
+    assert ('{"message":{"name":"me"}}', ()) == (asked.messages[0].extra, asked.dropped)
 
 
 @pytest.mark.parametrize(

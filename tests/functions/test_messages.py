@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.adapters.anthropic.stream import StreamedMessage
+from pytest_lmeval.extra import packed
 from pytest_lmeval.functions.clients.body import ClientRequest
 from pytest_lmeval.functions.clients.messages_reply import document, events_of
 from pytest_lmeval.functions.clients.messages_request import read_request
@@ -26,6 +27,8 @@ TALK = [
     {"role": "assistant", "content": [thought("hm"), text("I look"), CALL]},
     {"role": "user", "content": [RESULT, text("and?")]},
 ]
+
+SIGNED = packed({"thinking_blocks": [thought("hm")]})
 
 
 def read(beta: str = "", **fields: Any) -> ClientRequest:
@@ -47,7 +50,7 @@ def test_blocks_are_messages_and_options_those_of_the_interface() -> None:
     assert [
         Message("system", "Be brief."),
         Message("user", "q"),
-        Message("assistant", "I look", (ToolCall("toolu_1", "look", '{"at": 1}'),)),
+        Message("assistant", "I look", (ToolCall("toolu_1", "look", '{"at": 1}'),), extra=SIGNED),
         Message("tool", "tea", (), "toolu_1"),
         Message("user", "and?"),
     ] == list(asked.messages)
@@ -61,9 +64,14 @@ def test_blocks_are_messages_and_options_those_of_the_interface() -> None:
 def test_thoughts_are_not_asked_for_where_the_server_would_miss_those_before() -> None:
     thinking = {"type": "enabled", "budget_tokens": 1024}
     assert {"thinking": thinking} == read(thinking=thinking).fields["options"]
-    answered = [*TALK[:2], {"role": "user", "content": [RESULT | {"is_error": True}]}]
-    asked = read(messages=answered, thinking=thinking)
-    assert ({}, ("thinking", "tool_result.is_error")) == (asked.fields["options"], asked.dropped)
+    for thoughts, kept, dropped in (
+        ([thought("hm")], thinking, ()),
+        ([thought("hm") | {"signature": ""}], None, ("thinking",)),
+    ):
+        turn = {"role": "assistant", "content": [*thoughts, CALL]}
+        answered = [TALK[0], turn, {"role": "user", "content": [RESULT | {"is_error": True}]}]
+        asked = read(messages=answered, thinking=thinking)
+        assert (kept, (*dropped, "tool_result.is_error")) == (asked.fields["options"].get("thinking"), asked.dropped)
 
 
 def _said(role: str, *blocks: Any) -> dict[str, Any]:
@@ -81,7 +89,7 @@ REFUSED: Any = (
     ({"system": [{"type": "image"}]}, "system[0].type: 'image' is not one of text"),
     (
         {"tools": [{"type": "web_search_20250305", "name": "web_search"}]},
-        "tools[0].type: expected a tool of the applic",
+        "tools[0].type: expected a function of the a",
     ),
     ({"tools": [LOOK | {"input_schema": 5}]}, "tools[0].input_schema: expected a mapping, got a number 5"),
     (

@@ -96,7 +96,7 @@ def test_options_become_those_that_chat_completions_have() -> None:
         },
     }
     assert wanted == asked.fields
-    assert ("include: reasoning.encrypted_content", "reasoning.summary", "truncation") == asked.dropped
+    assert ("reasoning.summary", "truncation") == asked.dropped
     assert asked.streams
 
 
@@ -121,7 +121,7 @@ REFUSED: Any = (
     ({"input": [CALL, RESULT | {"call_id": 5}]}, "input[1].call_id: expected text, got a number 5"),
     (
         {"tools": [{"type": "web_search"}]},
-        "tools[0].type: expected a tool of the application: a server's own tools are no",
+        "tools[0].type: expected a function of the application: custom tools (free text)",
     ),
     ({"tools": [LOOK | {"parameters": 5}]}, "tools[0].parameters: expected a mapping, got a number 5"),
     ({"tool_choice": {"type": "mcp"}}, "tool_choice: expected auto, none, required or one of the tools"),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import takewhile
 from typing import Any
 
 from pytest_lmeval.adapters.anthropic.options import ADAPTIVE, MessagesOptions
 from pytest_lmeval.errors import RequestRefused
+from pytest_lmeval.extra import BLOCKS, Extra, lacks_thoughts
 from pytest_lmeval.types import Generate, Message
 
 # Clients of OpenAI's interface use either name.
@@ -44,11 +44,8 @@ def request_fields(model: str, options: MessagesOptions, request: Generate) -> d
 def _thinking(options: MessagesOptions, prompt: Sequence[Message]) -> dict[str, Any]:
     if options.thinking in (None, ADAPTIVE):
         return {"type": ADAPTIVE} if options.thinking else {}
-    # Thoughts are never sent back, but with a budget the interface requires those before a call along with its result.
-    since = takewhile(lambda message: message.role != "assistant", reversed(prompt))
-    if any(message.role == "tool" for message in since):
-        return {}
-    return {"type": "enabled", "budget_tokens": options.thinking}
+    # With a budget, the interface requires the thoughts before a call along with its result.
+    return {} if lacks_thoughts(prompt) else {"type": "enabled", "budget_tokens": options.thinking}
 
 
 def _messages(prompt: Sequence[Message]) -> list[dict[str, object]]:
@@ -72,13 +69,17 @@ def _blocks(message: Message) -> Iterator[dict[str, object]]:
     if message.role == "tool":
         yield {"type": "tool_result", "tool_use_id": message.tool_call_id, "content": message.content}
         return
+    extra = Extra.of(message.extra)
+    blocks: Any = extra.message.get(BLOCKS, [])
+    yield from blocks
     # Omit a blank answer, which the interface refuses as a block; let it refuse a blank question.
     if message.content.strip() or message.role != "assistant":
         yield {"type": "text", "text": message.content}
-    for call in message.tool_calls:
+    for number, call in enumerate(message.tool_calls):
         # The interface accepts only objects, but the model may have written anything.
         given = {"INVALID_JSON": call.arguments} if call.values is None else call.values
-        yield {"type": "tool_use", "id": call.id, "name": call.name, "input": given}
+        more = extra.calls[number] if number < len(extra.calls) else {}
+        yield {"type": "tool_use", "id": call.id, "name": call.name, "input": given, **more}
 
 
 def _tools(request: Generate) -> Mapping[str, object]:

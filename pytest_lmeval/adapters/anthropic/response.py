@@ -14,6 +14,7 @@ from pytest_lmeval.adapters.anthropic.options import MessagesOptions
 from pytest_lmeval.adapters.http.faults import one_line
 from pytest_lmeval.adapters.http.reply import Document, count, shown_name
 from pytest_lmeval.errors import RequestRefused
+from pytest_lmeval.extra import BLOCKS, CALLS, Fields, of_answer, unknown
 from pytest_lmeval.types import Completion, ToolCall
 
 _REASONS = {
@@ -23,6 +24,8 @@ _REASONS = {
     "model_context_window_exceeded": "length",
     "tool_use": "tool_calls",
 }
+_OF_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+_OF_USES = frozenset({"type", "id", "name", "input"})
 # Tokens of the prompt that the server's cache stored, and tokens that it supplied.
 _CACHED = ("cache_creation_input_tokens", "cache_read_input_tokens")
 
@@ -40,7 +43,8 @@ def completion(
     """
     blocks = _blocks(document)
     thoughts, text = _joined(blocks, "thinking"), _joined(blocks, "text")
-    calls = tuple(_tool_call(document, block) for block in blocks if block["type"] == "tool_use")
+    uses = [block for block in blocks if block["type"] == "tool_use"]
+    calls = tuple(_tool_call(document, block) for block in uses)
     given = document.fields.get("stop_reason")
     if not blocks and given == "max_tokens":
         raise document.error(
@@ -50,6 +54,7 @@ def completion(
     if thoughts:
         text = text.lstrip("\r\n")  # between thoughts and answer
     end = min((place for stop in stops if (place := text.find(stop)) >= 0), default=None)
+    of_calls = [] if end is not None else [unknown(block, _OF_USES) for block in uses]
     prompt_tokens, completion_tokens = _prompt_tokens(document), count(document, "output_tokens")
     return Completion(
         text=text[:end],
@@ -63,7 +68,19 @@ def completion(
         tool_calls=calls if end is None else (),
         ttft_ms=ttft_ms,
         served_by=shown_name(document.fields.get("model")),
+        extra=of_answer(_signed(blocks, thoughts), of_calls, _from_cache(document), options.thoughts_back or CALLS),
     )
+
+
+def _signed(blocks: Sequence[Mapping[str, object]], thoughts: str) -> Fields:
+    """Return the blocks of thoughts, with null for a text that equals ``thoughts``."""
+    found = [block for block in blocks if block["type"] in _OF_THOUGHTS]
+    signed = [{**block, "thinking": None} if block.get("thinking") == thoughts else block for block in found]
+    return {BLOCKS: signed} if signed else {}
+
+
+def _from_cache(document: Document) -> Fields:
+    return {name: tokens for name in _CACHED if (tokens := count(document, name))}
 
 
 def _blocks(document: Document) -> list[Mapping[str, object]]:

@@ -9,6 +9,7 @@ from typing import Any
 _PIECES = {
     "text_delta": ("text", "text"),
     "thinking_delta": ("thinking", "thinking"),
+    "signature_delta": ("signature", "signature"),
     "input_json_delta": ("partial_json", "input"),
 }
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from pytest_lmeval.adapters.http.faults import with_hint
 from pytest_lmeval.adapters.http.forward import Forward, completion_of, model_in
 from pytest_lmeval.adapters.http.models import Prices, ServerModel
 from pytest_lmeval.adapters.http.options import Given
@@ -120,7 +121,7 @@ class HttpAdapter(ServerModel[Given], ABC):
             is_ours = error.status == _BAD_REQUEST and not isinstance(request, Forward)
             if is_ours and (option := self._remedy(error, request)):
                 error.args = (f"{error}; set --lm-adapter-arg={option}, for a judge --lm-judge-arg={option}",)
-            return error
+            return with_hint(error, request)
 
     def _remedy(self, error: AdapterError, request: Generate) -> str:
         """Return the option, with its value, without which the server refused a request; "" if unknown."""

@@ -6,8 +6,10 @@ import json
 import re
 import time
 from collections.abc import Mapping
+from typing import Any
 
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, RequestRefused, TransientError
+from pytest_lmeval.types import Generate
 
 _EXCERPT = 300
 _LONGEST = 2000
@@ -15,6 +17,8 @@ _OF_ERRORS = ("message", "type", "code", "param")
 _RETRIED = frozenset({408, 409, 429})
 _OF_EVERY_REQUEST = frozenset({401, 402, 403, 404, 405})
 _OF_THE_PROMPT = re.compile(rb"content.?(filter|policy)|context.?length|too.?long", re.IGNORECASE)
+_OF_THOUGHTS = re.compile(r"reasoning_(content|details)|\b(redacted_)?(reasoning|thinking)\b(?!\.\w)")
+_REFUSES_FIELDS = frozenset({400, 422})
 _SECONDS = re.compile(r"\d{1,9}(\.\d{1,9})?")
 
 
@@ -43,19 +47,34 @@ def refused(where: str, status: int, body: bytes, wait: float | None) -> Adapter
     return error
 
 
+def with_hint(error: AdapterError, request: Generate) -> AdapterError:
+    """Return an error that names the option ``thoughts_back`` if thoughts in the conversation are its cause."""
+    answers = not isinstance(request.prompt, str) and any(each.role == "assistant" for each in request.prompt)
+    if answers and error.status in _REFUSES_FIELDS and _OF_THOUGHTS.search(str(error)):
+        error.args = (
+            f"{error}; for turns and lm.ask, thoughts_back=calls|always|never decides which thoughts go back",
+        )
+    return error
+
+
 def _error_fields(body: bytes) -> dict[str, object]:
-    """Return the message, type, code and param of the error object in ``body``."""
+    """Return the message, type, code and param of the error object in ``body``, which some servers put in a list."""
     try:
         fields = json.loads(body)
     except (ValueError, RecursionError):
         return {}
-    found = fields.get("error", fields) if isinstance(fields, dict) else None
+    fields = _first(fields)
+    found = _first(fields.get("error", fields)) if isinstance(fields, dict) else None
     if isinstance(found, str):
         return {"message": found[:_LONGEST]}
     if not isinstance(found, dict):
         return {}
     kept = {name: found[name] for name in _OF_ERRORS if isinstance(found.get(name), str | int)}
     return {name: value[:_LONGEST] if isinstance(value, str) else value for name, value in kept.items()}
+
+
+def _first(value: Any) -> Any:
+    return value[0] if isinstance(value, list) and value else value
 
 
 def excerpt(body: bytes) -> str:

@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from pytest_lmeval.adapters.options import Check, checked, fault, flag, table, text
+from pytest_lmeval.adapters.options import Check, checked, choice, fault, flag, table, text
+from pytest_lmeval.extra import THOUGHTS_BACK
 from pytest_lmeval.numbers import Number, is_number
 from pytest_lmeval.redaction import is_secret_name
 from pytest_lmeval.types import NOTHING, Generate
@@ -27,7 +28,8 @@ class ServerOptions:
     """Options of requests to a server. Times are seconds, prices are per million tokens, limits are per minute.
 
     ``temperature`` None leaves it to the server. ``max_tokens`` applies to requests without their own; ``stop`` adds to
-    the stops of a request. ``timeout`` limits one attempt. ``given`` are the names of the options that were set; the
+    the stops of a request. ``timeout`` limits one attempt. ``thoughts_back`` says which answers go back to the server
+    with their thoughts; None means those with tool calls. ``given`` are the names of the options that were set; the
     others have their defaults.
     """
 
@@ -46,6 +48,7 @@ class ServerOptions:
     tokens_per_minute: float | None = None
     max_response_bytes: int = 8 * 2**20
     timeout: float = 3600
+    thoughts_back: str | None = None
     given: frozenset[str] = frozenset()
 
     @property
@@ -213,6 +216,7 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
         "tokens_per_minute": Number(above=0).check,
         "max_response_bytes": Number(1, whole=True).check,
         "timeout": Number(above=0).check,
+        "thoughts_back": choice(*THOUGHTS_BACK),
     }
 )
 """The checks of :class:`ServerOptions`, without two options whose limits depend on the server."""

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from pytest_lmeval.adapters.http.adapter import raised
-from pytest_lmeval.adapters.http.faults import AttemptTimeout, one_line, refused, retry_after
+from pytest_lmeval.adapters.http.faults import AttemptTimeout, one_line, refused, retry_after, with_hint
 from pytest_lmeval.adapters.http.models import ServerModel
 from pytest_lmeval.adapters.http.reply import Document
 from pytest_lmeval.adapters.litellm.options import LiteLLMOptions, read_options
@@ -84,7 +84,7 @@ class LiteLLMAdapter(ServerModel[LiteLLMOptions]):
         except AdapterError as error:
             return error
         except Exception as error:
-            return self._error(model, error)
+            return with_hint(self._error(model, error), request)
 
     async def _ask(self, fields: dict[str, object]) -> Any:
         self._litellm = litellm = self._litellm or _imported()

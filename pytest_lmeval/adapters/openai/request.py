@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pytest_lmeval.adapters.openai.options import OpenAIOptions
 from pytest_lmeval.errors import AdapterError
+from pytest_lmeval.extra import added
 from pytest_lmeval.types import Generate
 
 
@@ -37,7 +38,7 @@ def _messages(system: str | None, request: Generate) -> list[dict[str, object]]:
     if isinstance(request.prompt, str):
         turns: list[dict[str, object]] = [{"role": "user", "content": request.prompt}]
     else:
-        turns = [turn.to_json() for turn in request.prompt]
+        turns = [added(turn.to_json(), turn.extra) if turn.extra else turn.to_json() for turn in request.prompt]
     if system is None or any(turn["role"] == "system" for turn in turns):
         return turns
     return [{"role": "system", "content": system}, *turns]

@@ -14,8 +14,12 @@ from pytest_lmeval.adapters.http.faults import one_line
 from pytest_lmeval.adapters.http.reply import Document, count, may_pass, shown_name, usage_of
 from pytest_lmeval.adapters.openai.options import OpenAIOptions
 from pytest_lmeval.errors import AdapterError, RequestRefused, TransientError
+from pytest_lmeval.extra import AS_THOUGHTS, CALLS, Fields, of_answer, of_calls, present, unknown
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.types import Completion, ToolCall
+
+READ = frozenset({"role", "content", "tool_calls", "refusal", "thinking"})
+"""The fields of a message that are read; a stream collects thoughts among the content as ``thinking``."""
 
 
 def completion(
@@ -53,7 +57,24 @@ def completion(
         tool_calls=calls,
         ttft_ms=ttft_ms,
         served_by=_served_by(document.fields),
+        extra=_extra(document, choice, thoughts, options.thoughts_back or CALLS),
     )
+
+
+def _extra(document: Document, choice: Mapping[str, object], thoughts: str, thoughts_back: str) -> str:
+    """Return the fields of the message, its calls and the usage that nothing else reads."""
+    message = choice.get("message")
+    message = message if isinstance(message, dict) else {}
+    fields = unknown(message, READ)
+    fields |= {name: None for name in AS_THOUGHTS if thoughts and fields.get(name) == thoughts}
+    return of_answer(fields, of_calls(message.get("tool_calls")), _details(document), thoughts_back)
+
+
+def _details(document: Document) -> Fields:
+    usage = document.fields.get("usage")
+    known = usage.items() if isinstance(usage, dict) else ()
+    found = {name: value for name, value in known if name.endswith("_details") and isinstance(value, dict)}
+    return {name: counts for name, value in found.items() if (counts := present(value))}
 
 
 def _served_by(fields: Mapping[str, object]) -> str:

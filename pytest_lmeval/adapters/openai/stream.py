@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_lmeval.adapters.openai.response import joined, thought_in
+from pytest_lmeval.adapters.openai.response import READ, joined, thought_in
+from pytest_lmeval.extra import Fields, accumulate, of_call, unknown
 
 _GLUED = "the stream joins several calls in one call of {}, which cannot be split: use stream=false"
 _TEXTS = ("refusal", "reasoning_content", "reasoning", "thinking")
+_READ = READ.union(_TEXTS)
 
 
 @dataclass(slots=True)
@@ -22,6 +24,7 @@ class _Call:
     name: str = ""
     arguments: list[str] = field(default_factory=list)
     again: Mapping[str, object] | None = None
+    more: Fields = field(default_factory=dict)
 
     def ends_before(self, piece: Mapping[str, object]) -> bool:
         """Return True if a piece is of another call: it has another id, or this call is complete.
@@ -45,10 +48,12 @@ class _Call:
         if name != self.name:  # some servers repeat the name with every piece
             self.name += name
         self.arguments.append(arguments)
+        accumulate(self.more, of_call(piece))
 
     def document(self) -> dict[str, object]:
-        function = {"name": self.name or None, "arguments": "".join(self.arguments)}
-        return {"id": self.id, "type": "function", "function": function}
+        function: dict[str, object] = {"name": self.name or None, "arguments": "".join(self.arguments)}
+        within: Any = self.more.get("function", {})
+        return {"id": self.id, "type": "function", **self.more, "function": {**function, **within}}
 
 
 def _parts(piece: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -77,6 +82,7 @@ class StreamedChoice:
     texts: dict[str, list[str]] = field(default_factory=dict)
     calls: list[_Call] = field(default_factory=list)
     logprobs: dict[str, list[Any]] = field(default_factory=dict)
+    more: Fields = field(default_factory=dict)
     reason: Any = None
     error: Any = None
     has_choice: bool = False
@@ -108,7 +114,7 @@ class StreamedChoice:
         if error := self.error or self._glued():
             choice["error"] = error
         calls = [call.document() for call in sorted(self.calls, key=lambda call: call.index)]
-        choice["message"] = {**texts, "tool_calls": calls}
+        choice["message"] = {**self.more, **texts, "tool_calls": calls}
         return {**self.beside, "choices": [choice] if self.has_choice else []}
 
     def _glued(self) -> dict[str, str] | None:
@@ -130,6 +136,7 @@ class StreamedChoice:
                 self._add_text(name, delta[name])
         for piece in delta.get("tool_calls") or []:
             self._add_call(piece)
+        accumulate(self.more, unknown(delta, _READ))
         self._add_logprobs(choice.get("logprobs"))
         if choice.get("finish_reason") is not None:
             self.reason = choice["finish_reason"]

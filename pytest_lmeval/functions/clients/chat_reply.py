@@ -10,10 +10,12 @@ from typing import Any
 from aiohttp import web
 
 from pytest_lmeval.errors import AdapterError, AdapterTimeout, BudgetSpent
+from pytest_lmeval.extra import AS_THOUGHTS, Extra, added, for_client
 from pytest_lmeval.functions.clients.body import ClientRequest, pieces
 from pytest_lmeval.types import Completion, Message
 
 _REFUSAL = "refusal"
+_IN_PIECES = (*AS_THOUGHTS, "content", "refusal")
 # Clients' error types by status; the rest are invalid_request_error, or server_error from 500 on.
 _KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
@@ -49,10 +51,12 @@ def status_of(error: Exception) -> int:
 def document(answer: Completion, asked: ClientRequest) -> dict[str, Any]:
     """Return an answer as a chat completion."""
     message = {**Message("assistant", answer.text, answer.tool_calls).to_json(), "refusal": None}
+    if answer.extra:
+        message = added(message, for_client(answer.extra, answer.thoughts))
     if answer.finish_reason == _REFUSAL:
         message |= {"content": None, "refusal": answer.text}
-    if answer.thoughts:
-        message["reasoning_content"] = answer.thoughts
+    if answer.thoughts and message.keys().isdisjoint(AS_THOUGHTS):
+        message[AS_THOUGHTS[0]] = answer.thoughts
     return {
         "id": f"chatcmpl-{secrets.token_hex(12)}",
         "object": "chat.completion",
@@ -76,8 +80,11 @@ def events_of(whole: dict[str, Any], asked: ClientRequest) -> Iterator[dict[str,
 
 def _deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield {"role": "assistant", "content": ""}
-    for name in ("reasoning_content", "content", "refusal"):
-        yield from ({name: piece} for piece in pieces(message.get(name) or ""))
+    texts = [name for name in _IN_PIECES if isinstance(message.get(name), str)]
+    for name in texts:
+        yield from ({name: piece} for piece in pieces(message[name]))
+    known = {*texts, "role", "content", "refusal", "tool_calls"}
+    yield from ({name: value} for name, value in message.items() if name not in known)
     if "tool_calls" in message:
         yield {"tool_calls": [{"index": number, **call} for number, call in enumerate(message["tool_calls"])]}
 
@@ -97,4 +104,10 @@ def _usage(answer: Completion) -> dict[str, Any]:
     }
     if answer.reasoning_tokens is not None:
         usage["completion_tokens_details"] = {"reasoning_tokens": answer.reasoning_tokens}
-    return usage
+    return usage | details_of(answer)
+
+
+def details_of(answer: Completion) -> dict[str, Any]:
+    """Return the details of the tokens in the prompt and in the answer, as the server sent them."""
+    given = Extra.of(answer.extra).usage
+    return {name: value for name, value in given.items() if name.endswith("_tokens_details")}

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AliasPath, Field, FiniteFloat
 
+from pytest_lmeval.extra import of_message, present, unknown
 from pytest_lmeval.functions.clients import models
 from pytest_lmeval.functions.clients.body import ClientRequest
 from pytest_lmeval.functions.clients.models import BodyPart, Flag, Limit, Loose, Option, Some, Text, Word
 from pytest_lmeval.types import Message, ToolCall
 
-# Fields of messages that servers send and models never receive; thoughts are never sent back.
-_NEVER_SENT = frozenset({"annotations", "id", "reasoning", "reasoning_content"})
+_OF_PARTS = frozenset({"type", "text", "refusal"})
 _Gone = Annotated[None, models.expects("nothing: use tools instead of functions")]
 
 
 class _ChatTool(BodyPart):
+    type: Annotated[Loose[Literal["function"]], models.OWN_TOOL] = None
     name: str = Field(validation_alias=AliasPath("function", "name"))
     parameters: Loose[dict[str, Any]] = Field(None, validation_alias=AliasPath("function", "parameters"))
 
@@ -32,18 +34,25 @@ class _ChatMessage(BodyPart):
     content: Annotated[Text | None, models.text_of("text")] = None
     tool_calls: Loose[list[_ChatCall]] = None
     tool_call_id: Loose[str] = None
+    refusal: Loose[str] = None
 
-    def message(self) -> Message:
-        """Return the message; raise ValueError if it is empty."""
-        if self.content is None and not self.tool_calls:
+    def message(self, given: Mapping[str, Any]) -> Message:
+        """Return the message, with its unknown fields as ``given``; raise ValueError if it is empty."""
+        content = self.refusal if self.content is None else self.content
+        if content is None and not self.tool_calls:
             raise ValueError("messages: expected text content, got None")
         calls = (ToolCall(call.id or "", call.name, call.arguments or "") for call in self.tool_calls or ())
-        return Message(self.role, self.content or "", tuple(calls), self.tool_call_id or "")
+        return Message(self.role, content or "", tuple(calls), self.tool_call_id or "", of_message(given))
 
 
 class _ChatChoice(models.NamedTool):
     type: Literal["function"] = "function"
     name: str = Field(validation_alias=AliasPath("function", "name"))
+
+
+class _ChatAllowed(BodyPart):
+    type: Literal["allowed_tools"]
+    allowed_tools: dict[str, Any]
 
 
 class _ChatBody(models.Body):
@@ -53,7 +62,7 @@ class _ChatBody(models.Body):
     max_tokens: Limit | None = None
     max_completion_tokens: Limit | None = None
     tools: list[_ChatTool] = Field([])
-    tool_choice: Annotated[Word | _ChatChoice, models.CHOICE] = ""
+    tool_choice: Annotated[Word | Literal["any"] | _ChatChoice | _ChatAllowed, models.CHOICE] = ""
     functions: _Gone = None
     function_call: _Gone = None
     stream_options: dict[str, Any] = Field({})
@@ -70,16 +79,21 @@ def read_request(body: bytes) -> ClientRequest:
     limits = {asked.max_completion_tokens, asked.max_tokens} - {None}
     if len(limits) > 1:
         raise ValueError("max_completion_tokens and max_tokens: expected one of them, or two equal numbers")
-    tools = tuple(models.present(tool["function"]) for tool in given.get("tools") or ())
-    dropped = {f"messages[].{name}" for message in asked.messages for name in message.extras - _NEVER_SENT}
+    tools = tuple(present(tool["function"]) for tool in given.get("tools") or ())
+    choice = asked.tool_choice
+    if choice == "any" or isinstance(choice, _ChatAllowed):
+        # Not of every server, so that it is an option of the request.
+        choice, options = "", {**options, "tool_choice": given["tool_choice"]}
+    parts = (part for message in given["messages"] for part in models.parts_in(message.get("content")))
+    dropped = {f"messages[].content[].{name}" for part in parts for name in unknown(part, _OF_PARTS)}
     return ClientRequest(
-        messages=tuple(message.message() for message in asked.messages),
+        messages=tuple(one.message(each) for one, each in zip(asked.messages, given["messages"], strict=True)),
         fields={
             "stop": tuple(filter(None, asked.stop)),
             "max_tokens": next(iter(limits), None),
             "options": options,
             "tools": tools,
-            "tool_choice": models.chosen(asked.tool_choice, tools),
+            "tool_choice": models.chosen(choice, tools),
         },
         model=asked.model,
         streams=asked.stream,

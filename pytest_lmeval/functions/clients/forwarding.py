@@ -36,7 +36,8 @@ class Forwarded:
 
 async def read_forwarded(request: web.Request, path: str) -> Forwarded:
     """Read a request for the server; raise ValueError if it cannot be forwarded."""
-    query = request.raw_path.partition("?")[2]
+    # Azure's path with a deployment has a query of its own, the version of the interface.
+    query = "" if "/deployments/" in request.path else request.raw_path.partition("?")[2]
     target = f"{path}?{query}" if query else path
     if len(target) > _LONGEST_TARGET or not target.isascii() or not target.isprintable():
         raise ValueError(f"a path and query of at most {_LONGEST_TARGET:,} printable characters can be forwarded")

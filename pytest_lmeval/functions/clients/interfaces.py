@@ -10,6 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
+from pytest_lmeval.extra import for_client
 from pytest_lmeval.functions.clients import (
     chat_reply,
     chat_request,
@@ -85,5 +86,6 @@ def _response(talks: Talks, answer: Completion, asked: ClientRequest) -> dict[st
     """Return the response for an answer, and store the conversation for a request that continues it."""
     whole = responses_reply.document(answer, asked)
     if asked.talk is not None:
-        talks[whole["id"]] = (*asked.talk, Message("assistant", answer.text, answer.tool_calls))
+        carried = for_client(answer.extra, answer.thoughts)
+        talks[whole["id"]] = (*asked.talk, Message("assistant", answer.text, answer.tool_calls, extra=carried))
     return whole

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from aiohttp import web
 
+from pytest_lmeval.extra import BLOCKS, Extra, for_client
 from pytest_lmeval.functions.clients.body import ClientRequest, pieces
 from pytest_lmeval.functions.clients.chat_reply import fault_of, refusal
 from pytest_lmeval.types import Completion, ToolCall
 
 _REASONS = {"": "end_turn", "stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
+_CACHED = ("cache_creation_input_tokens", "cache_read_input_tokens")
 _KINDS = {
     401: "authentication_error",
     403: "permission_error",
@@ -34,6 +36,8 @@ def error_reply(error: Exception) -> web.Response:
 def document(answer: Completion, asked: ClientRequest) -> dict[str, Any]:
     """Return an answer as a message."""
     reason = "tool_use" if answer.tool_calls else _REASONS.get(answer.finish_reason, answer.finish_reason)
+    given: Mapping[str, Any] = Extra.of(answer.extra).usage
+    cached = {name: given[name] for name in _CACHED if name in given}
     return {
         "id": f"msg_{secrets.token_hex(12)}",
         "type": "message",
@@ -43,10 +47,10 @@ def document(answer: Completion, asked: ClientRequest) -> dict[str, Any]:
         "stop_reason": reason,
         "stop_sequence": None,
         "usage": {
-            "input_tokens": answer.prompt_tokens or 0,
+            "input_tokens": (answer.prompt_tokens or 0) - sum(cached.values()),
             "output_tokens": answer.completion_tokens or 0,
-            "cache_creation_input_tokens": 0,
-            "cache_read_input_tokens": 0,
+            **dict.fromkeys(_CACHED, 0),
+            **cached,
         },
     }
 
@@ -71,18 +75,26 @@ def _parts(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]
     if kind == "tool_use":
         written = pieces(json.dumps(block["input"]))
         return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": piece} for piece in written]
+    if kind not in ("text", "thinking"):
+        return block, []
     deltas = [{"type": f"{kind}_delta", kind: piece} for piece in pieces(block[kind])]
+    if signature := block.get("signature"):
+        return {**block, kind: "", "signature": ""}, [*deltas, {"type": "signature_delta", "signature": signature}]
     return {**block, kind: ""}, deltas
 
 
 def _blocks(answer: Completion) -> Iterator[dict[str, Any]]:
-    if answer.thoughts:
-        # The server's signature is unknown; thoughts sent back by a client are dropped.
+    extra = Extra.of(for_client(answer.extra, answer.thoughts))
+    signed: Any = extra.message.get(BLOCKS, [])
+    yield from signed
+    if answer.thoughts and not signed:
+        # Without the server's signature, thoughts that a client sends back are dropped.
         yield {"type": "thinking", "thinking": answer.thoughts, "signature": ""}
     if answer.text:
         yield {"type": "text", "text": answer.text, "citations": None}
-    for call in answer.tool_calls:
-        yield {"type": "tool_use", "id": call.id, "name": call.name, "input": _input(call)}
+    for number, call in enumerate(answer.tool_calls):
+        more = extra.calls[number] if number < len(extra.calls) else {}
+        yield {"type": "tool_use", "id": call.id, "name": call.name, "input": _input(call), **more}
 
 
 def _input(call: ToolCall) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from pytest_lmeval.extra import BLOCKS, lacks_thoughts, packed, present, unknown
 from pytest_lmeval.functions.clients import models
 from pytest_lmeval.functions.clients.body import ClientRequest
 from pytest_lmeval.functions.clients.models import BodyPart, Limit, Loose, Option, Some, Text
@@ -33,6 +34,12 @@ class _ToolUse(BodyPart):
 
 class _Thinking(BodyPart):
     type: Literal["thinking", "redacted_thinking"]
+    signature: Any = None
+
+    @property
+    def is_carried(self) -> bool:
+        """True unless the signature is missing, as in thoughts that are not from the server."""
+        return bool(self.signature) or self.type == "redacted_thinking"
 
 
 class _ToolResult(BodyPart):
@@ -59,12 +66,14 @@ class _ModelMessage(BodyPart):
     content: Annotated[list[Annotated[_TextBlock | _ToolUse | _Thinking, Field(discriminator="type")]], _Blocks]
 
     def messages(self) -> Iterator[Message]:
-        """Yield one message, without thoughts, which are never sent back."""
+        """Yield one message, with the thoughts that the server signed."""
         uses = [block for block in self.content if isinstance(block, _ToolUse)]
         calls = tuple(ToolCall(str(use.id or ""), use.name, json.dumps(use.input)) for use in uses)
-        yield Message(
-            "assistant", "".join(block.text for block in self.content if isinstance(block, _TextBlock)), calls
-        )
+        text = "".join(block.text for block in self.content if isinstance(block, _TextBlock))
+        signed = [block for block in self.content if isinstance(block, _Thinking) and block.is_carried]
+        thoughts = {BLOCKS: [block.model_dump(exclude_unset=True) for block in signed]} if signed else {}
+        more = [unknown(use.model_extra or {}, _DROPPED) for use in uses]
+        yield Message("assistant", text, calls, extra=packed(thoughts, more))
 
 
 class _MessagesTool(BodyPart):
@@ -102,7 +111,8 @@ def read_request(body: bytes, beta: str = "") -> ClientRequest:
     choice = asked.tool_choice
     dropped = {*_dropped(asked), *([f"anthropic-beta: {beta}"] if beta else ())}
     # The server would expect the thoughts before the calls that were just answered.
-    if options.get("thinking", {}).get("type") == "enabled" and messages[-1:] and messages[-1].role == "tool":
+    is_answer = messages[-1:] and messages[-1].role == "tool"
+    if options.get("thinking", {}).get("type") == "enabled" and is_answer and lacks_thoughts(messages):
         del options["thinking"]
         dropped.add("thinking")
     return ClientRequest(
@@ -121,7 +131,7 @@ def read_request(body: bytes, beta: str = "") -> ClientRequest:
 
 
 def _tool(given: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in models.present(given).items() if name not in ("type", "cache_control")}
+    kept = {name: value for name, value in present(given).items() if name not in ("type", "cache_control")}
     return {"parameters" if name == "input_schema" else name: value for name, value in kept.items()}
 
 

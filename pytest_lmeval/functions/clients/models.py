@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, NoReturn, TypeVar
 
 from pydantic import (
@@ -19,6 +19,8 @@ from pydantic import (
 )
 from pydantic.functional_validators import model_validator
 from pydantic_core import PydanticCustomError
+
+from pytest_lmeval.extra import present
 
 _DEEPEST = 50
 _OPTION = "option"
@@ -62,6 +64,12 @@ def text_of(*kinds: str) -> BeforeValidator:
     return BeforeValidator(joined)
 
 
+def parts_in(content: object) -> Iterator[Mapping[str, object]]:
+    """Yield the parts of a message's content."""
+    if isinstance(content, list):
+        yield from (part for part in content if isinstance(part, dict))
+
+
 def _filled(values: list[_Value]) -> list[_Value]:
     if not values:
         raise PydanticCustomError("wrong", "expected at least one")
@@ -79,7 +87,7 @@ Limit = Annotated[int, Field(ge=1), expects("a whole number from 1")]
 Word = Literal["", "auto", "none", "required"]
 """A choice that names no tool."""
 CHOICE = expects("auto, none, required or one of the tools")
-OWN_TOOL = expects("a tool of the application: a server's own tools are not supported")
+OWN_TOOL = expects("a function of the application: custom tools (free text) and a server's tools are not supported")
 
 
 class BodyPart(BaseModel):
@@ -136,11 +144,6 @@ def read(kind: type[_Body], body: bytes) -> tuple[_Body, dict[str, Any], dict[st
     for name, value in {**options, "tools": fields.get("tools")}.items():
         _check_json(value, name)
     return asked, fields, options
-
-
-def present(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that are not null."""
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def chosen(choice: str | NamedTool, tools: Sequence[Mapping[str, Any]]) -> str:

@@ -7,7 +7,9 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pytest_lmeval.extra import for_client
 from pytest_lmeval.functions.clients.body import ClientRequest, pieces
+from pytest_lmeval.functions.clients.chat_reply import details_of
 from pytest_lmeval.types import Completion
 
 _REFUSAL = "refusal"
@@ -88,10 +90,21 @@ def _events_of_part(at: Mapping[str, Any], part: Mapping[str, Any]) -> Iterator[
 
 
 def _items(answer: Completion) -> Iterator[dict[str, Any]]:
-    """Yield an answer's thoughts, text and calls as output items; an empty answer yields an empty text."""
-    if answer.thoughts:
-        thought = {"type": "reasoning_text", "text": answer.thoughts}
-        yield {"id": _new("rs"), "type": "reasoning", "summary": [], "content": [thought], "status": "completed"}
+    """Yield an answer's thoughts, text and calls as output items; an empty answer yields an empty text.
+
+    The fields that its server expects back are the encrypted content of the thoughts, which clients send back unread.
+    """
+    carried = for_client(answer.extra, answer.thoughts)
+    if answer.thoughts or (carried and answer.tool_calls):
+        thoughts = [{"type": "reasoning_text", "text": answer.thoughts}] if answer.thoughts else []
+        sealed = {"encrypted_content": carried} if carried else {}
+        yield {
+            "id": _new("rs"),
+            "type": "reasoning",
+            "summary": [],
+            "content": thoughts,
+            "status": "completed",
+        } | sealed
     status = "incomplete" if answer.finish_reason == "length" else "completed"
     if answer.text or not answer.tool_calls:
         part: dict[str, Any] = {"type": "output_text", "text": answer.text, "annotations": [], "logprobs": []}
@@ -111,11 +124,15 @@ def _items(answer: Completion) -> Iterator[dict[str, Any]]:
 
 def _usage(answer: Completion) -> dict[str, Any]:
     prompt, completion = answer.prompt_tokens or 0, answer.completion_tokens or 0
+    details = details_of(answer)
     return {
         "input_tokens": prompt,
-        "input_tokens_details": {"cached_tokens": 0},
+        "input_tokens_details": {"cached_tokens": 0, **details.get("prompt_tokens_details", {})},
         "output_tokens": completion,
-        "output_tokens_details": {"reasoning_tokens": answer.reasoning_tokens or 0},
+        "output_tokens_details": {
+            "reasoning_tokens": answer.reasoning_tokens or 0,
+            **details.get("completion_tokens_details", {}),
+        },
         "total_tokens": prompt + completion,
     }
 

@@ -7,12 +7,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from pytest_lmeval import extra
 from pytest_lmeval.functions.clients import models
 from pytest_lmeval.functions.clients.body import ClientRequest, Talks
 from pytest_lmeval.functions.clients.models import BodyPart, Flag, Limit, Loose, Option, Some, Text, Word
 from pytest_lmeval.types import Message, ToolCall
 
 _TEXTS = ("input_text", "output_text", "text")
+_OF_PARTS = frozenset({"type", "text", "refusal", "annotations", "logprobs"})
 _OF_TOOLS = ("name", "description", "parameters", "strict")
 
 
@@ -37,6 +39,15 @@ class _ResultItem(BodyPart):
 
 class _ThoughtItem(BodyPart):
     type: Literal["reasoning"]
+    encrypted_content: Any = None
+
+    @property
+    def carried(self) -> str:
+        """The fields of an answer of this endpoint that go back to its server; "" for thoughts of another server."""
+        try:
+            return extra.checked(self.encrypted_content)
+        except ValueError:
+            return ""
 
 
 _Item = Annotated[
@@ -53,6 +64,17 @@ class _ResponsesTool(BodyPart):
 
 class _ResponsesChoice(models.NamedTool):
     type: Literal["function"]
+
+
+class _ResponsesAllowed(BodyPart):
+    type: Literal["allowed_tools"]
+    mode: str
+    tools: list[_ResponsesChoice]
+
+    def option(self) -> dict[str, object]:
+        """Return the choice in the format of chat completions."""
+        tools = [{"type": "function", "function": {"name": tool.name}} for tool in self.tools]
+        return {"type": self.type, self.type: {"mode": self.mode, "tools": tools}}
 
 
 class _PlainFormat(BodyPart):
@@ -80,7 +102,7 @@ class _ResponsesBody(models.Body):
     previous_response_id: str | None = None
     max_output_tokens: Limit | None = None
     tools: list[_ResponsesTool] = Field([])
-    tool_choice: Annotated[Word | _ResponsesChoice, models.CHOICE] = ""
+    tool_choice: Annotated[Word | Literal["any"] | _ResponsesChoice | _ResponsesAllowed, models.CHOICE] = ""
     parallel_tool_calls: Option[Flag] = None
     text: _TextOptions = _TextOptions()
     reasoning: _Reasoning = _Reasoning()
@@ -112,17 +134,21 @@ def read_request(body: bytes, talks: Talks) -> ClientRequest:
     tools = tuple(
         {name: tool[name] for name in _OF_TOOLS if tool.get(name) is not None} for tool in given.get("tools") or ()
     )
+    choice = asked.tool_choice
+    if choice == "any" or isinstance(choice, _ResponsesAllowed):
+        options["tool_choice"] = choice if isinstance(choice, str) else choice.option()
+        choice = ""
     return ClientRequest(
         messages=(Message("system", asked.instructions), *talk) if asked.instructions else talk,
         fields={
             "max_tokens": asked.max_output_tokens,
             "options": options | _renamed(asked),
             "tools": tools,
-            "tool_choice": models.chosen(asked.tool_choice, tools),
+            "tool_choice": models.chosen(choice, tools),
         },
         model=asked.model,
         streams=asked.stream,
-        dropped=tuple(sorted({*_dropped(asked)})),
+        dropped=tuple(sorted({*_dropped(asked), *_dropped_parts(given["input"])})),
         given=given,
         talk=talk if asked.store else None,
     )
@@ -131,22 +157,28 @@ def read_request(body: bytes, talks: Talks) -> ClientRequest:
 def _messages(items: list[_Item]) -> tuple[Message, ...]:
     """Convert the input items to messages; merge an answer with the calls that follow it."""
     found: list[Message] = []
-    for message in filter(None, map(_message, items)):
+    carried = ""
+    for item in items:
+        if isinstance(item, _ThoughtItem):
+            carried = item.carried
+            continue
+        message, carried = _message(item, carried), ""
         last = found[-1] if found and found[-1].role == "assistant" else None
         if last and message.role == "assistant" and (message.tool_calls or not last.content):
-            found[-1] = Message("assistant", last.content + message.content, last.tool_calls + message.tool_calls)
+            calls, own = last.tool_calls, extra.joined(last.extra, len(last.tool_calls), message.extra)
+            found[-1] = Message("assistant", last.content + message.content, calls + message.tool_calls, extra=own)
         else:
             found.append(message)
     return tuple(found)
 
 
-def _message(item: _Item) -> Message | None:
-    """Convert an item to a message, or to None for thoughts, which are never sent back."""
+def _message(item: _MessageItem | _CallItem | _ResultItem, carried: str) -> Message:
+    """Convert an item to a message; an answer has the fields ``carried`` by the thoughts before it."""
     if isinstance(item, _MessageItem):
-        return Message(item.role, item.content)
+        return Message(item.role, item.content, extra=carried if item.role == "assistant" else "")
     if isinstance(item, _CallItem):
-        return Message("assistant", "", (ToolCall(item.call_id, item.name, item.arguments),))
-    return Message("tool", item.output, (), item.call_id) if isinstance(item, _ResultItem) else None
+        return Message("assistant", "", (ToolCall(item.call_id, item.name, item.arguments),), extra=carried)
+    return Message("tool", item.output, (), item.call_id)
 
 
 def _renamed(asked: _ResponsesBody) -> dict[str, Any]:
@@ -157,11 +189,17 @@ def _renamed(asked: _ResponsesBody) -> dict[str, Any]:
         options["response_format"] = {"type": form.type, "json_schema": schema}
     elif form and form.type == "json_object":
         options["response_format"] = {"type": form.type}
-    return models.present(options)
+    return extra.present(options)
+
+
+def _dropped_parts(items: object) -> Iterator[str]:
+    for item in models.parts_in(items):
+        for part in models.parts_in(item.get("content")):
+            yield from (f"input[].content[].{name}" for name in extra.unknown(part, _OF_PARTS))
 
 
 def _dropped(asked: _ResponsesBody) -> Iterator[str]:
-    yield from (f"include: {name}" for name in asked.include)
+    yield from (f"include: {name}" for name in asked.include if name != "reasoning.encrypted_content")
     yield from (name for name in ("max_tool_calls", "context_management") if getattr(asked, name) is not None)
     yield from ("truncation",) if asked.truncation != "disabled" else ()
     yield from (f"reasoning.{name}" for name in asked.reasoning.extras)

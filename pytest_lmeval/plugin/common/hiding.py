@@ -87,7 +87,8 @@ def scrub_report(report: Any, scrubber: Scrubber) -> None:
     if scrubber:
         _change(report, scrubber.scrub)
         if hasattr(report, "user_properties"):
-            _change_properties(report, scrubber.scrub)
+            # The result has no short secret left, except in a server's texts, which must not change.
+            _change_properties(report, scrubber.scrub, of_result=scrubber.scrub_answer)
 
 
 def escape_commands(report: Any) -> None:
@@ -117,9 +118,14 @@ def _change(report: Any, change: Callable[[str], str]) -> None:
             report.longrepr = shown
 
 
-def _change_properties(report: Any, change: Callable[[str], str]) -> None:
-    properties = report.user_properties
-    report.user_properties = [(name, change(value) if isinstance(value, str) else value) for name, value in properties]
+def _change_properties(
+    report: Any, change: Callable[[str], str], of_result: Callable[[str], str] | None = None
+) -> None:
+    changes = {"lmeval": of_result or change}
+    report.user_properties = [
+        (name, changes.get(name, change)(value) if isinstance(value, str) else value)
+        for name, value in report.user_properties
+    ]
 
 
 def escape_warning(warning: warnings.WarningMessage) -> None:

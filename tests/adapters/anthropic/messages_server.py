@@ -192,7 +192,9 @@ def _wrong_turns(body: Mapping[str, Any]) -> str:
 def _wrong_blocks(role: str, blocks: Sequence[Mapping[str, Any]], asked: set[str], has_tools: bool) -> str:
     kinds = [block["type"] for block in blocks]
     answered = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
-    allowed = {"user": {"text", "tool_result"}, "assistant": {"text", "tool_use"}}[role]
+    allowed = {"user": {"text", "tool_result"}, "assistant": {"text", "tool_use", "thinking", "redacted_thinking"}}[
+        role
+    ]
     if not blocks or {*kinds} - allowed:
         return f"a turn of {role} with {kinds}"
     if any(not block["text"].strip() for block in blocks if block["type"] == "text"):
@@ -217,7 +219,11 @@ def _wrong_thinking(body: Mapping[str, Any]) -> str:
         return ""
     if not 1024 <= thinking["budget_tokens"] < body["max_tokens"]:
         return "max_tokens must be greater than thinking.budget_tokens"
-    last = body["messages"][-1]["content"]
-    if isinstance(last, list) and last[0]["type"] == "tool_result":
-        return "Expected `thinking` or `redacted_thinking`, but found `tool_use`"
+    *_, asked, last = [{"content": ""}, *(turn for turn in body["messages"])]
+    if isinstance(last["content"], list) and last["content"][0]["type"] == "tool_result":
+        first = asked["content"][0]
+        if first["type"] not in ("thinking", "redacted_thinking"):
+            return f"Expected `thinking` or `redacted_thinking`, but found `{first['type']}`"
+        if not (first.get("signature") or first.get("data")):
+            return "messages.1.content.0: Invalid `signature` in `thinking` block"
     return ""

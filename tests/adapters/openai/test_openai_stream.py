@@ -149,7 +149,7 @@ def test_text_in_pieces_is_the_same_completion_as_in_one() -> None:
 def test_what_comes_in_events_is_put_together(events: list[Any], options: dict[str, Any], expected: Completion) -> None:
     found = answer(*events, DONE, **options)
     assert found.ttft_ms is not None
-    assert expected == replace(found, latency_ms=None, ttft_ms=None, served_by="")
+    assert expected == replace(found, latency_ms=None, ttft_ms=None, served_by="", extra="")
 
 
 def test_the_fingerprint_of_the_model_is_kept_out_of_any_event() -> None:

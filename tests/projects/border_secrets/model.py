@@ -23,6 +23,7 @@ def planted(**given):
             values[field.name] = (f"{field.name} {KEY}",)
         elif kind in ("str", "str | None"):
             values[field.name] = f"{field.name} {KEY}"
+    values["extra"] = json.dumps({"message": {"echo": KEY}, "kept": {KEY: [KEY]}})
     return Completion(**{**values, **given})
 
 

@@ -1,0 +1,216 @@
+"""Fields of messages and tool calls that this package does not know: carried unread, as JSON text.
+
+The text is an object with up to four parts. ``message`` has fields of the message, and ``calls`` those of each call, in
+order: both go back to the server. ``kept`` has fields of an answer that only an application's client gets, and
+``usage`` the server's details about tokens. In an answer, a null is a placeholder for the answer's thoughts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_lmeval.compact_json import compact_encoder
+
+if TYPE_CHECKING:
+    from pytest_lmeval.types import Message
+
+CALLS, ALWAYS, NEVER = THOUGHTS_BACK = ("calls", "always", "never")
+"""The answers whose thoughts go back to the server in a conversation: those with tool calls, all, or none."""
+AS_THOUGHTS = ("reasoning_content", "reasoning")
+"""Fields of an answer that servers use for its thoughts, the most frequent first."""
+BLOCKS = "thinking_blocks"
+"""The field with the signed thoughts of Anthropic's models."""
+OF_MESSAGES = frozenset({f"messages[].{BLOCKS}", "messages[].tool_calls[].caller"})
+"""The fields that Anthropic's Messages interface has."""
+_OF_THOUGHTS = frozenset({*AS_THOUGHTS, BLOCKS, "reasoning_details"})
+# A message's id differs in every run, and no server needs it.
+_OF_MESSAGE = frozenset({"role", "content", "tool_calls", "tool_call_id", "id"})
+_OF_CALL = frozenset({"id", "type", "function", "index"})
+_OF_FUNCTION = frozenset({"name", "arguments"})
+_BEGINNINGS = ('{"calls":', '{"kept":', '{"message":', '{"usage":')
+Fields = dict[str, object]
+
+
+class Extra(NamedTuple):
+    """The parts of a text."""
+
+    message: Fields
+    calls: Sequence[Fields]
+    kept: Fields
+    usage: Fields
+
+    @classmethod
+    def of(cls, text: str) -> Extra:
+        """Parse a text of :func:`packed`, or ""."""
+        found = json.loads(text) if text else {}
+        return cls(found.get("message", {}), found.get("calls", []), found.get("kept", {}), found.get("usage", {}))
+
+
+def packed(
+    message: Mapping[str, object],
+    calls: Sequence[Mapping[str, object]] = (),
+    kept: Fields | None = None,
+    usage: Fields | None = None,
+) -> str:
+    """Return the parts as JSON text; "" if all are empty."""
+    parts = {"message": message, "calls": calls if any(calls) else (), "kept": kept, "usage": usage}
+    found = {name: part for name, part in parts.items() if part}
+    return _encode(found) if found else ""
+
+
+def is_packed(value: object) -> bool:
+    """Return True for a text of :func:`packed`: a short secret in a signature is a coincidence, and must stay."""
+    return isinstance(value, str) and value.startswith(_BEGINNINGS)
+
+
+def checked(value: object) -> str:
+    """Return a text of :func:`packed`, or the text of such a mapping; raise ValueError for any other value."""
+    if not value:
+        return ""
+    try:
+        found: Any = json.loads(value) if isinstance(value, str) else value
+        calls = found.get("calls", [])
+        parts = [part for name, part in found.items() if name != "calls"]
+        within = [call.get("function", {}) for call in calls]
+        if found.keys() <= {*Extra._fields} and all(isinstance(part, dict) for part in (*parts, *calls, *within)):
+            return _encode(found)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        pass
+    raise ValueError(f"extra {value!r:.80}; expected an object with message, calls, kept or usage, or its JSON")
+
+
+def present(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that are not null."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def unknown(fields: Mapping[str, object], known: Collection[str]) -> Fields:
+    """Return the fields that are not ``known`` and not empty."""
+    return {name: value for name, value in fields.items() if name not in known and not _is_empty(value)}
+
+
+def _is_empty(value: object) -> bool:
+    return not value or (isinstance(value, dict) and all(map(_is_empty, value.values())))
+
+
+def of_message(message: Mapping[str, object]) -> str:
+    """Return the unknown fields of a message in the format of chat interfaces."""
+    return packed(unknown(message, _OF_MESSAGE), of_calls(message.get("tool_calls")))
+
+
+def of_calls(calls: object) -> list[Fields]:
+    """Return the unknown fields of each call in the format of chat interfaces."""
+    return [of_call(call) for call in calls] if isinstance(calls, list | tuple) else []
+
+
+def of_call(call: object) -> Fields:
+    """Return the unknown fields of a call, and of its function."""
+    if not isinstance(call, Mapping):
+        return {}
+    function = call.get("function")
+    within = unknown(function, _OF_FUNCTION) if isinstance(function, Mapping) else {}
+    return {**unknown(call, _OF_CALL), **({"function": within} if within else {})}
+
+
+def of_answer(fields: Fields, calls: Sequence[Fields], usage: Fields, thoughts_back: str) -> str:
+    """Return an answer's unknown fields; ``calls`` has an entry for every call, and decides what goes back."""
+    goes_back = bool(calls) or thoughts_back == ALWAYS
+    left = _OF_THOUGHTS if thoughts_back == NEVER else ()
+    back = {name: value for name, value in fields.items() if goes_back and name not in left}
+    kept = {name: value for name, value in fields.items() if name not in back}
+    # A client gets the thoughts under this name in any case.
+    kept = {} if kept == {AS_THOUGHTS[0]: None} else kept
+    return packed(back, calls, kept, usage)
+
+
+def going_back(text: str, thoughts: str) -> str:
+    """Return the fields of an answer that go back to the server."""
+    extra = Extra.of(text)
+    return packed(_filled(extra.message, thoughts), extra.calls)
+
+
+def for_client(text: str, thoughts: str) -> str:
+    """Return the fields of an answer that an application's client gets, and may send back."""
+    extra = Extra.of(text)
+    return packed(_filled({**extra.kept, **extra.message}, thoughts), extra.calls)
+
+
+def _filled(fields: Fields, thoughts: str) -> Fields:
+    return {name: _with_thoughts(value, thoughts) for name, value in fields.items()}
+
+
+def _with_thoughts(value: Any, thoughts: str) -> Any:
+    if isinstance(value, list):
+        return [{**each, "thinking": thoughts} if _lacks_text(each) else each for each in value]
+    return thoughts if value is None else value
+
+
+def _lacks_text(block: object) -> bool:
+    return isinstance(block, dict) and block.get("thinking", "") is None
+
+
+def added(message: dict[str, Any], text: str) -> dict[str, Any]:
+    """Return a message in the format of chat interfaces, with the fields that it carries."""
+    extra = Extra.of(text)
+    found = {**message, **extra.message}
+    if (calls := found.get("tool_calls")) and extra.calls:
+        pairs = zip(calls, [*extra.calls, *[{}] * len(calls)], strict=False)
+        found["tool_calls"] = [_with_fields(*pair) for pair in pairs]
+    if found.get("refusal") and found["refusal"] == found["content"]:
+        found["content"] = None
+    return found
+
+
+def _with_fields(call: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    return {**call, **more, "function": {**call["function"], **more.get("function", {})}}
+
+
+def joined(one: str, calls: int, other: str) -> str:
+    """Return the fields of two messages that become one; the first has ``calls`` calls."""
+    if not (one and other):
+        return other if not one and not calls else one or packed({}, [*[{}] * calls, *Extra.of(other).calls])
+    first, second = Extra.of(one), Extra.of(other)
+    return packed(
+        {**first.message, **second.message}, [*first.calls, *[{}] * (calls - len(first.calls)), *second.calls]
+    )
+
+
+def only(text: str, names: Collection[str]) -> tuple[str, set[str]]:
+    """Return the fields with these ``names``, and the names of the others; a name is ``messages[].NAME``."""
+    extra, left_out = Extra.of(text), set[str]()
+
+    def taken(fields: Fields, place: str) -> Fields:
+        left_out.update(f"{place}.{name}" for name in fields if f"{place}.{name}" not in names)
+        return {name: value for name, value in fields.items() if f"{place}.{name}" in names}
+
+    calls = [taken(call, "messages[].tool_calls[]") for call in extra.calls]
+    return packed(taken(extra.message, "messages[]"), calls), left_out
+
+
+def lacks_thoughts(talk: Sequence[Message]) -> bool:
+    """Return True if messages answer a call without the signed thoughts before it, which a server may require."""
+    since = list(takewhile(lambda message: message.role != "assistant", reversed(talk)))
+    answer = talk[: len(talk) - len(since)][-1:]
+    has_thoughts = any(BLOCKS in Extra.of(message.extra).message for message in answer)
+    return any(message.role == "tool" for message in since) and not has_thoughts
+
+
+def accumulate(held: Fields, piece: Mapping[str, object]) -> None:
+    """Add the unknown fields of a streamed piece: join texts and lists, and merge objects."""
+    for name, value in piece.items():
+        before = held.get(name)
+        if isinstance(before, dict) and isinstance(value, dict):
+            accumulate(before, value)
+        elif (isinstance(before, list) and isinstance(value, list)) or (
+            # Some servers repeat a text with every piece.
+            isinstance(before, str) and isinstance(value, str) and before != value
+        ):
+            held[name] = before + value  # type: ignore[operator]  # both are texts, or both are lists
+        else:
+            held[name] = value
+
+
+_encode = compact_encoder(allow_nan=True, sort_keys=True)

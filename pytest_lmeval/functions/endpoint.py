@@ -35,7 +35,6 @@ _LONGEST_PATH = 200
 _MOST_ENDED = 100_000
 _MOST_NAMES = 5
 _PATIENCE_S = 2.0
-_BASE = "/v1"
 _HOW = (
     "give the client base_url=lm.base_url, or api_key=lm.token, for instance client.with_options(base_url=lm.base_url)"
 )
@@ -150,13 +149,13 @@ class Endpoint:
         # Imported on the first request: these modules need aiohttp's types.
         from pytest_lmeval.functions.clients.chat_reply import error_reply
         from pytest_lmeval.functions.clients.forwarding import read_forwarded
-        from pytest_lmeval.functions.clients.interfaces import MESSAGES, interface_of
+        from pytest_lmeval.functions.clients.interfaces import MESSAGES, interface_of, path_of
 
         try:
             example = self._example_of(_token_of(request))
         except RequestRefused as error:
             return error_reply(error)
-        path = _path_of(request)
+        path = path_of(request)
         what = f"{request.method} {printable(path[:_LONGEST_PATH], keep='')}"
         interface = interface_of(request, path, example.talks)
         if path == MESSAGES and not example.answers.takes_messages:
@@ -272,19 +271,8 @@ def _expected(paths: ForwardPaths, path: str) -> str:
 
 
 def _token_of(request: web.Request) -> str:
-    """Return the token in the path, the bearer key, or the key of Anthropic's clients."""
+    """Return the token in the path, the bearer key, or the key of Anthropic's or Azure's clients."""
     scheme, _, key = request.headers.get("Authorization", "").partition(" ")
     bearer = key.strip() if scheme.lower() == "bearer" else ""
-    return str(request.match_info.get("token") or bearer or request.headers.get("x-api-key", ""))
-
-
-def _path_of(request: web.Request) -> str:
-    """Return the path that a client requested below the base URL, as sent, without token and query.
-
-    Anything that is not a path, such as a whole URL, is returned unchanged.
-    """
-    path = request.raw_path.partition("?")[0].removeprefix(f"/e/{request.match_info.get('token')}")
-    # Once for the base URL, once for clients that add the prefix themselves.
-    for _ in range(2):
-        path = path.removeprefix(_BASE) if path.startswith(f"{_BASE}/") else path
-    return path
+    named = request.headers.get("x-api-key", "") or request.headers.get("api-key", "")
+    return str(request.match_info.get("token") or bearer or named)

@@ -375,8 +375,8 @@ def lm_base_url(lm_engine: Any, lm_judge: Any, pytestconfig: pytest.Config) -> s
 
 @pytest.fixture
 def lm_env(lm: Any) -> Iterator[None]:
-    """Set OPENAI_BASE_URL and OPENAI_API_KEY so that clients created by the application find the endpoint."""
-    from pytest_lmeval.functions.lm import pointed
+    """Set the environment variables of OpenAI's, Azure's and Anthropic's clients, so that they find the endpoint."""
+    from pytest_lmeval.functions.environment import pointed
 
     with pointed(lm):
         yield

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_lmeval.adapters.http.forward import reply_in
 from pytest_lmeval.errors import AdapterError
+from pytest_lmeval.functions.clients.interfaces import is_of_azure
 from pytest_lmeval.redaction import is_secret_name
 from pytest_lmeval.types import Completion
 
@@ -35,8 +36,13 @@ class Forwarded:
 
 
 async def read_forwarded(request: web.Request, path: str) -> Forwarded:
-    """Read a request for the server; raise ValueError if it cannot be forwarded."""
+    """Read a request for the server; raise ValueError if it cannot be forwarded.
+
+    Only Azure's paths have its version of the interface in the query.
+    """
     query = request.raw_path.partition("?")[2]
+    if is_of_azure(request):
+        query = "&".join(part for part in query.split("&") if not part.startswith("api-version="))
     target = f"{path}?{query}" if query else path
     if len(target) > _LONGEST_TARGET or not target.isascii() or not target.isprintable():
         raise ValueError(f"a path and query of at most {_LONGEST_TARGET:,} printable characters can be forwarded")

@@ -157,6 +157,16 @@ class LmBase:
             self._token = clients.endpoint.register(state, clients, has_turn=self.on_enter is not None)
         return self._token
 
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """HTTP headers for a service of the application, which passes ``baggage`` on with its own requests.
+
+        Those of them that reach the address ``lm_base_url`` then belong to the example until it ends.
+        """
+        from pytest_lmeval.functions.clients.baggage import header_of
+
+        return header_of(self.token)
+
     def client(self, shared: _Client) -> _Client:
         """Return a copy of a client for this example: OpenAI's, Anthropic's or a similar one.
 

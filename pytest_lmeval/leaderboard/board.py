@@ -32,6 +32,7 @@ from pytest_lmeval.leaderboard.details import (
     traces,
 )
 from pytest_lmeval.leaderboard.rows import TaskInfo, TaskRow, as_in_data, make_row
+from pytest_lmeval.numbers import is_number
 from pytest_lmeval.redaction import redact_options
 from pytest_lmeval.stats.intervals import mean, overall_bounds
 from pytest_lmeval.types import ExampleResult
@@ -239,7 +240,7 @@ def build_board(
         counts=counts,
         categories=breakdown([(result.category, result) for result in deciding if result.question.category]),
         digest=digest(everything),
-        usage=_usage(everything),
+        usage=_usage(everything, facts),
         overall_ci95=bounds,
         core_score=core_score(of_core) if is_whole and of_core else None,
         calibration=calibration(deciding) if any(map(_DETAILS, deciding)) else {},
@@ -336,8 +337,11 @@ def _counts(results: Sequence[ExampleResult], facts: RunFacts) -> dict[str, int]
     }
 
 
-def _usage(results: Sequence[ExampleResult]) -> dict[str, float]:
+def _usage(results: Sequence[ExampleResult], facts: RunFacts) -> dict[str, float]:
+    """Add up the usage of results, and of requests outside of examples."""
     amounts: dict[str, list[float]] = defaultdict(list)
+    if isinstance(outside := facts.manifest.get("service"), Mapping) and isinstance(outside.get("usage"), Mapping):
+        amounts.update({name: [amount] for name, amount in outside["usage"].items() if is_number(amount)})
     for result in results:
         for name, amount in result.answer.usage.items():
             amounts[name].append(amount)

@@ -79,6 +79,8 @@ PACKAGES = {
     "eval_clients/tests/test_own_clients.py": ("openai",),
     "eval_clients/tests/test_responses.py": ("openai",),
     "eval_ends/tests/test_cancelled.py": ("openai",),
+    "eval_service/app.py": ("openai",),
+    "eval_service/test_baggage.py": ("openai",),
 }
 """What files of ``tests/projects`` import besides the package and what it depends on."""
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -13,6 +13,7 @@ from pytest_lmeval.errors import AdapterError, UsageError
 from pytest_lmeval.hashes import judge_key, request_hash
 from pytest_lmeval.records.answers import Recall
 from pytest_lmeval.records.recording import Outputs, read_judgements, read_recording
+from pytest_lmeval.records.service import OUTSIDE
 from pytest_lmeval.types import Completion, Generate
 
 _Key = tuple[str, str]
@@ -122,6 +123,8 @@ def _completion(outputs: Outputs, number: int) -> Completion:
 
 
 def _label(task: str | None, example_id: str) -> str:
+    if (task, example_id) == OUTSIDE:
+        return "a request outside of examples"
     return repr(example_id) if task is None else f"{example_id!r} of task {task!r}"
 
 

@@ -9,7 +9,7 @@ from pytest_lmeval.compare.remarks import floor_without_score
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.aggregations import FIELDS, LEAST
 from pytest_lmeval.leaderboard.rows import rows_called
-from pytest_lmeval.numbers import beside
+from pytest_lmeval.numbers import beside, is_count
 from pytest_lmeval.records.boardfile import NO_RESULT, NOT_COMPARED
 from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.types import OVERALL
@@ -250,10 +250,26 @@ def _over_limit(spent: Mapping[str, float | int], field: str, most: float) -> st
     return f"unknown; the limit is {most:g}: {_UNKNOWN[field]}"
 
 
+def during(board: Leaderboard) -> str:
+    """Return a sentence about requests that came while examples ran and belong to none, or ""."""
+    service = board.facts.manifest.get("service")
+    count = service.get("during") if isinstance(service, Mapping) else None
+    if not is_count(count) or not count:
+        return ""
+    how = "pass lm.headers on to the service, or ask it before the examples run"
+    return f"{count} request(s) to lm_base_url came while examples ran, and belong to none: {how}"
+
+
 RULES = (
     Rule("thresholds", "examples", lambda board, settings: settings.mode == "examples", _under_threshold),
     Rule("floors", "floor", _has_floors, _under_floor),
     Rule("limits", "limit", lambda board, settings: _names_any(limited_names(settings.limits), board), _over_limits),
     Rule("must_pass", "must_pass", _has_must_pass, _must_pass),
+    Rule(
+        "service",
+        "limit",
+        lambda board, settings: settings.strict and "service" in board.facts.manifest,
+        lambda board, settings: [reason] if settings.strict and (reason := during(board)) else [],
+    ),
 )
 """All rules that may fail a complete run, except the comparison with a baseline."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_lmeval.compare.criteria import PAIR_BY, Criteria
-from pytest_lmeval.compare.findings import decided_by, findings, limited_names, not_compared
+from pytest_lmeval.compare.findings import decided_by, during, findings, limited_names, not_compared
 from pytest_lmeval.compare.remarks import (
     ambiguous_floor,
     check_quarantine,
@@ -219,6 +219,7 @@ def _doubts(
 
         found += shared_names(board)
     found += not_in_force(board)
+    found += [reason] if not settings.strict and (reason := during(board)) else []
     if len(board.served_by) > max(1, len({name for row in board.tasks for name in row.models.get("answered", ())})):
         found.append(f"several models answered, according to the server: {names_of(board.served_by)}")
     if count := board.facts.reruns:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 import secrets
 import socket
 import threading
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_lmeval.errors import LmevalError, RequestRefused, ScoringError
+from pytest_lmeval.functions.clients.baggage import HEADER, tokens_in
 from pytest_lmeval.functions.clients.body import ForwardPaths, Talks, refused
 from pytest_lmeval.functions.example import ExampleState
 from pytest_lmeval.functions.loop import Loop
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from pytest_lmeval.functions.clients.answering import Clients
     from pytest_lmeval.functions.clients.interfaces import Interface
+    from pytest_lmeval.functions.service import Service
 
 _CONFLICT = 409
 _GONE = 410
@@ -36,8 +37,6 @@ _LONGEST_PATH = 200
 _MOST_ENDED = 100_000
 _MOST_NAMES = 5
 _PATIENCE_S = 2.0
-_BASE = "/v1"
-_OF_DEPLOYMENT = re.compile(r"^(/openai)?/deployments/[^/]+/embeddings$")
 _HOW = (
     "give the client base_url=lm.base_url, or api_key=lm.token, for instance client.with_options(base_url=lm.base_url)"
 )
@@ -73,7 +72,7 @@ class Endpoint:
 
     A request belongs to the example of its token. If that example has ended, and its token was in the environment, the
     application has kept a client. The request then belongs to the current example, unless that has used its own token.
-    ``paths`` are forwarded to the adapter's server.
+    ``paths`` are forwarded to the adapter's server. ``service`` handles requests outside of examples.
     """
 
     def __init__(self, loop: Loop, paths: ForwardPaths | None = None) -> None:
@@ -84,6 +83,8 @@ class Endpoint:
         self._turn: _Turn | None = None
         self._late: Counter[str] = Counter()
         self._nameless = 0
+        self._outside = secrets.token_urlsafe(24)
+        self.service: Service | None = None
         self._port = 0
         self._starting = threading.Lock()
         self.server: Any = None
@@ -127,11 +128,16 @@ class Endpoint:
             lines.append(f"{late.total()} request(s) to lm.base_url after their example had ended ({names})")
         if self._nameless:
             lines.append(f"{self._nameless} request(s) to the endpoint that name no example: {_HOW}")
-        return lines
+        return lines if self.service is None else [*lines, *self.service.faults]
 
     def url(self, token: str) -> str:
         """Return the base URL of the example with ``token``."""
         return f"{self.root}/e/{token}/v1"
+
+    @property
+    def outside_url(self) -> str:
+        """The base URL for requests outside of examples, which ``service`` handles."""
+        return self.url(self._outside)
 
     @property
     def address(self) -> str:
@@ -152,13 +158,13 @@ class Endpoint:
         # Imported on the first request: these modules need aiohttp's types.
         from pytest_lmeval.functions.clients.chat_reply import error_reply
         from pytest_lmeval.functions.clients.forwarding import read_forwarded
-        from pytest_lmeval.functions.clients.interfaces import MESSAGES, interface_of
+        from pytest_lmeval.functions.clients.interfaces import MESSAGES, interface_of, path_of
 
         try:
-            example = self._example_of(_token_of(request))
+            example = self._example_of(request)
         except RequestRefused as error:
             return error_reply(error)
-        path = _path_of(request)
+        path = path_of(request)
         what = f"{request.method} {printable(path[:_LONGEST_PATH], keep='')}"
         interface = interface_of(request, path, example.talks)
         if path == MESSAGES and not example.answers.takes_messages:
@@ -178,7 +184,39 @@ class Endpoint:
         except LmevalError as error:
             return error_reply(error)
 
-    def _example_of(self, token: str) -> _Example:
+    def _example_of(self, request: web.Request) -> _Example:
+        place, key = request.match_info.get("token", ""), _key_of(request)
+        is_outside = self.service is not None and place == self._outside
+        # At the address for requests outside of examples, any key of another kind is a placeholder.
+        token = place if place and not is_outside else key
+        if HEADER in request.headers and (named := tokens_in(request.headers.getall(HEADER))):
+            return self._passed_on(named, token)
+        if self.service is not None and is_outside and token not in self._examples and token not in self._ended:
+            return _Example(self.service.state, self.service.take(), self.service.talks)
+        return self._of_token(token)
+
+    def _passed_on(self, named: set[str], token: str) -> _Example:
+        """Return the example that a request's baggage names; its address may have been used for other requests."""
+        found = {each: self._examples[each] for each in (*sorted(named), token) if each in self._examples}
+        if len(found) > 1 or (found and len(named) > 1):
+            ids = " and ".join(each.state.id for each in found.values())
+            why = f"a request names several examples ({ids}), by its address and by its baggage"
+            for each in found.values():
+                each.state.fail(ScoringError(why))
+            raise refused(_CONFLICT, why)
+        for name in named:
+            if name in found:
+                return found[name]
+            if name in self._ended:
+                raise self._late_for(self._ended[name])
+        self._nameless += 1
+        raise refused(_MISDIRECTED, f"its baggage names no example of this process: {_HOW}")
+
+    def _late_for(self, ended: _Ended) -> RequestRefused:
+        self._late[ended.name] += 1
+        return refused(_GONE, f"the example that this address belongs to has ended ({ended.name})")
+
+    def _of_token(self, token: str) -> _Example:
         turn, example = self._turn, self._examples.get(token)
         if example is not None:
             if turn is not None and turn.token == token:
@@ -194,8 +232,7 @@ class Endpoint:
         if turn is not None and running is not None and ended.had_turn:
             turn.kept = ended.id
             return running._replace(answers=running.answers.of_kept_client(ended.id))
-        self._late[ended.name] += 1
-        raise refused(_GONE, f"the example that this address belongs to has ended ({ended.name})")
+        raise self._late_for(ended)
 
 
 def _ambiguous(state: ExampleState, owner: str) -> RequestRefused:
@@ -273,21 +310,8 @@ def _expected(paths: ForwardPaths, path: str) -> str:
     return f"expected {', '.join(known)}; ini lm_forward_paths names more"
 
 
-def _token_of(request: web.Request) -> str:
-    """Return the token in the path, the bearer key, or the key of Anthropic's clients."""
+def _key_of(request: web.Request) -> str:
+    """Return the bearer key, or the key of Anthropic's or Azure's clients."""
     scheme, _, key = request.headers.get("Authorization", "").partition(" ")
     bearer = key.strip() if scheme.lower() == "bearer" else ""
-    return str(request.match_info.get("token") or bearer or request.headers.get("x-api-key", ""))
-
-
-def _path_of(request: web.Request) -> str:
-    """Return the path that a client requested below the base URL, as sent, without token and query.
-
-    Anything that is not a path, such as a whole URL, is returned unchanged. Azure's path for embeddings, which contains
-    the deployment, becomes the plain one.
-    """
-    path = request.raw_path.partition("?")[0].removeprefix(f"/e/{request.match_info.get('token')}")
-    # Once for the base URL, once for clients that add the prefix themselves.
-    for _ in range(2):
-        path = path.removeprefix(_BASE) if path.startswith(f"{_BASE}/") else path
-    return _OF_DEPLOYMENT.sub("/embeddings", path)
+    return bearer or request.headers.get("x-api-key", "") or request.headers.get("api-key", "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
     from pytest_lmeval.functions.user import BlockingUser, User
 
 _YES_NO = ("yes", "no")
-# These name the account of a client's requests, which the endpoint lacks.
-_OF_ACCOUNTS = ("OPENAI_ORG_ID", "OPENAI_PROJECT")
-_VARIABLES = ("OPENAI_BASE_URL", "OPENAI_API_KEY", *_OF_ACCOUNTS)
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 _Client = TypeVar("_Client")
@@ -148,6 +144,16 @@ class LmBase(Trajectory):
             self._token = clients.endpoint.register(state, clients, has_turn=self.on_enter is not None)
         return self._token
 
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """HTTP headers for a service of the application, which passes ``baggage`` on with its own requests.
+
+        Those of them that reach the address ``lm_base_url`` then belong to the example until it ends.
+        """
+        from pytest_lmeval.functions.clients.baggage import header_of
+
+        return header_of(self.token)
+
     def client(self, shared: _Client) -> _Client:
         """Return a copy of a client for this example: OpenAI's, Anthropic's or a similar one.
 
@@ -177,28 +183,6 @@ class LmBase(Trajectory):
         if self.state is None:
             raise UsageError(f"{place()}: lm was used before its example began")
         return self.state
-
-
-@contextmanager
-def pointed(lm: LmBase) -> Iterator[None]:
-    """Point OpenAI's clients to the examples of ``lm`` through environment variables, with one address per repeat."""
-    before = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
-    lm.on_enter = _point
-    if lm.state is not None:
-        _point(lm)
-    try:
-        yield
-    finally:
-        lm.on_enter = None
-        for name in _VARIABLES:
-            os.environ.pop(name, None)
-        os.environ.update(before)
-
-
-def _point(lm: LmBase) -> None:
-    os.environ.update(OPENAI_BASE_URL=lm.base_url, OPENAI_API_KEY=lm.token)
-    for name in _OF_ACCOUNTS:
-        os.environ.pop(name, None)
 
 
 def _awaited(

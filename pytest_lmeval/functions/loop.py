@@ -71,7 +71,7 @@ class Loop:
     def busy_at(self) -> str:
         """Return what the loop's thread is doing: ``file:line in function`` of the innermost code not installed.
 
-        Return "" while this package itself is running, which no eval function can fix.
+        Return "" while this package itself is running, which no eval function can fix, or installed code alone.
         """
         frame = sys._current_frames().get(self.thread.ident or 0) if self.thread is not None else None
         while frame is not None and frame.f_code is not Loop._run.__code__:
@@ -81,7 +81,7 @@ class Loop:
             if "site-packages" not in name and not name.startswith((sys.base_prefix, "<")):
                 return f"{portable_path(name)}:{frame.f_lineno} in {frame.f_code.co_name}"
             frame = frame.f_back
-        return "unknown code"
+        return ""
 
     @property
     def busy_with(self) -> asyncio.Task[Any] | None:

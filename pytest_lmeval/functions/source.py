@@ -256,9 +256,10 @@ def _target(node: Node, names: Mapping[str, Any], owner: Any) -> Any:
 def _member(holder: Any, name: str) -> Any:
     if holder is None:
         return None
-    if isinstance(holder, ModuleType):
+    # Unlike isinstance, type() runs no code of the object: a lazy client, such as openai.chat, would be created here.
+    if issubclass(type(holder), ModuleType):
         return vars(holder).get(name)
-    found = inspect.getattr_static(holder if isinstance(holder, type) else type(holder), name, None)
+    found = inspect.getattr_static(holder if issubclass(type(holder), type) else type(holder), name, None)
     if isinstance(found, staticmethod | classmethod | MethodType):
         return found.__func__
     return found

@@ -241,7 +241,7 @@ def build_board(
         counts=counts,
         categories=breakdown([(result.category, result) for result in deciding if result.question.category]),
         digest=digest(everything),
-        usage=total_usage([*(result.answer.usage for result in everything), rerun_usage(facts)]),
+        usage=total_usage([*(result.answer.usage for result in everything), rerun_usage(facts), _outside(facts)]),
         overall_ci95=bounds,
         core_score=core_score(of_core) if is_whole and of_core else None,
         calibration=calibration(deciding) if any(map(_DETAILS, deciding)) else {},
@@ -337,7 +337,16 @@ def _counts(results: Sequence[ExampleResult], facts: RunFacts) -> dict[str, int]
 
 def rerun_usage(facts: RunFacts) -> Mapping[str, float]:
     """Return the usage of attempts that were made again."""
-    usage = facts.manifest.get(RERUN_USAGE)
+    return _amounts(facts.manifest.get(RERUN_USAGE))
+
+
+def _outside(facts: RunFacts) -> Mapping[str, float]:
+    """Return the usage of requests outside of examples."""
+    service = facts.manifest.get("service")
+    return _amounts(service.get("usage") if isinstance(service, Mapping) else None)
+
+
+def _amounts(usage: Any) -> Mapping[str, float]:
     given = usage.items() if isinstance(usage, Mapping) else ()
     return {str(name): amount for name, amount in given if is_number(amount)}
 

@@ -370,17 +370,19 @@ def lm(request: pytest.FixtureRequest, lm_engine: Any, lm_judge: Any) -> Iterato
 
 @pytest.fixture(scope="session")
 def lm_base_url(lm_engine: Any, lm_judge: Any, pytestconfig: pytest.Config) -> str:
-    """Provide an endpoint's base URL for an application's own client, which uses lm.token as its key."""
+    """Provide a base URL for requests outside of examples; those with lm.token as key, or lm.headers, are of one."""
     from pytest_lmeval.plugin.asking.state import run_state
     from pytest_lmeval.plugin.evals.item import session_of
+    from pytest_lmeval.plugin.evals.process import serve
 
-    return f"{session_of(run_state(pytestconfig)).shared.endpoint.root}/v1"
+    state = run_state(pytestconfig)
+    return serve(state, session_of(state).shared, lm_engine, lm_judge)
 
 
 @pytest.fixture
 def lm_env(lm: Any) -> Iterator[None]:
-    """Set OPENAI_BASE_URL and OPENAI_API_KEY so that clients created by the application find the endpoint."""
-    from pytest_lmeval.functions.lm import pointed
+    """Set the environment variables of OpenAI's, Azure's and Anthropic's clients, so that they find the endpoint."""
+    from pytest_lmeval.functions.environment import pointed
 
     with pointed(lm):
         yield

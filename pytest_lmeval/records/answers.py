@@ -19,6 +19,7 @@ from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.leaderboard.details import answered_requests, is_function
 from pytest_lmeval.records.checked import checked
+from pytest_lmeval.records.service import OUTSIDE
 from pytest_lmeval.redaction import Scrubber
 from pytest_lmeval.types import Completion, ExampleResult, Exchange, Generate
 
@@ -77,7 +78,7 @@ class Recall:
 class KnownAnswers:
     """The answers in the results and the ``journal`` of an earlier run that come from the adapter with ``key``.
 
-    They come from the model, or from ``judge`` for eval functions.
+    They come from the model, or from ``judge`` for eval functions. ``outside`` are answers to requests of no example.
     """
 
     def __init__(
@@ -86,8 +87,9 @@ class KnownAnswers:
         judge: str = "",
         journal: Mapping[str, AnswersByExample] | None = None,
         key: str = "",
+        outside: Sequence[Mapping[str, object]] = (),
     ) -> None:
-        self._records: dict[tuple[str, str], Sequence[Mapping[str, Any]]] = {}
+        self._records: dict[tuple[str, str], Sequence[Mapping[str, Any]]] = {OUTSIDE: outside} if outside else {}
         for result in results:
             found: Sequence[Mapping[str, Any]] = () if judge else result.exchanges
             if is_function(result):
@@ -97,14 +99,14 @@ class KnownAnswers:
         for example, records in (journal or {}).get(judge, {}).items():
             known = self._records.get(example, ())
             of_key = [record for record in records if is_of(record.get("adapter_key"), key)]
-            self._records[example] = [*known, *_without(of_key, known)]
+            self._records[example] = [*known, *without(of_key, known)]
 
     def of(self, task: str, example: str) -> Recall:
         """Return all answers to an example, for one attempt at it."""
         return Recall(self._records.get((task, example), ()))
 
 
-def _without(records: Iterable[Mapping[str, Any]], known: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+def without(records: Iterable[Mapping[str, Any]], known: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     """Yield the ``records`` that are not ``known``: the journal also has the answers of finished results."""
     counts = Counter((record["repeat"], record["request"]) for record in known)
     for record in records:

@@ -19,6 +19,7 @@ from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.records.boardfile import set_aside_ledger
 from pytest_lmeval.records.ledger_lines import LEDGER_SCHEMA, is_complete
+from pytest_lmeval.records.service import NONE_OUTSIDE, SERVICE, Outside
 
 if TYPE_CHECKING:
     from pytest_lmeval.records.stored import StoredLine, StoredLines
@@ -161,10 +162,12 @@ def ending(
     infos: Iterable[TaskInfo],
     aggregates: Mapping[str, Mapping[str, Any]],
     left_out: Iterable[tuple[str, str]] = (),
+    outside: Outside = NONE_OUTSIDE,
 ) -> dict[str, dict[str, Any]]:
     """Return the fields of the last two lines of a run that ended with ``board``, by kind.
 
-    ``left_out`` has the task and id of results in the ledger that the run does not count.
+    ``left_out`` has the task and id of results in the ledger that the run does not count. ``outside`` are the requests
+    outside of examples.
     """
     optional = ("scores", "numbered")
     tasks = [{name: value for name, value in asdict(info).items() if value or name not in optional} for info in infos]
@@ -173,6 +176,8 @@ def ending(
         if plain := json.loads(json.dumps(aggregates, default=str, allow_nan=False)):
             run["aggregates"] = plain
     run["left_out"] = list(left_out)
+    if outside:
+        run[SERVICE] = outside.to_json()
     footer = {"complete": board.complete, "digest": board.digest, "counts": dict(board.counts)}
     return {"run": run, "footer": footer}
 

@@ -14,6 +14,7 @@ from pytest_lmeval.leaderboard.board import SCHEMA
 from pytest_lmeval.leaderboard.details import FUNCTION, answered_requests, steps_of
 from pytest_lmeval.records.ledger_lines import LedgerRuns, is_ledger, read_ledger
 from pytest_lmeval.records.recorded import check_schema, parse_json, recorded_exchanges, recorded_texts
+from pytest_lmeval.records.service import OUTSIDE, Outside
 
 _Kept = TypeVar("_Kept")
 _OUTPUT_KEYS = ("outputs", "output", "predictions", "prediction")
@@ -56,6 +57,13 @@ def read_recording(path: Path) -> Iterator[tuple[str | None, str, Outputs]]:
         # A resumed run may have asked an example again: its last result counts, and an error has no output.
         last = {key: outputs for run in ledger.runs for key, outputs in run.results.items()}
         yield from ((*key, outputs) for key, outputs in last.items() if outputs or outputs.exchanges)
+        try:
+            if answers := recorded_exchanges(Outside.last_of(run.run for run in ledger.runs).answers):
+                outside = Outputs()
+                outside.exchanges = answers
+                yield (*OUTSIDE, outside)
+        except ValueError as error:
+            raise UsageError(f"{path}: {error}") from None
         return
     text = _text(data, path)
     if (board := _as_board(text)) is not None:

@@ -16,6 +16,7 @@ from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.records.boards_read import board_facts, board_infos, board_results, facts_from
 from pytest_lmeval.records.ledger_lines import LEDGER_SCHEMA, LedgerRuns, is_ledger, read_ledger
 from pytest_lmeval.records.recorded import check_schema, parse_json, recorded_aggregates, recorded_info, recorded_result
+from pytest_lmeval.records.service import NONE_OUTSIDE, SERVICE, Outside
 from pytest_lmeval.text import item_name
 from pytest_lmeval.types import ExampleResult
 
@@ -31,7 +32,8 @@ class RunFile:
     ``results`` has the last result of every (task, id), or is None for a board without per-example records. ``digest``
     is the digest that the file states, empty for an unfinished run. ``board`` is the JSON of a leaderboard file, None
     for a ledger. ``aggregates`` has, by task, the output of the tasks' own aggregations. ``damaged`` counts lines that
-    are not JSON; ``first_damaged`` is the number of the first such line.
+    are not JSON; ``first_damaged`` is the number of the first such line. ``outside`` are
+    the requests outside of examples.
     """
 
     path: Path
@@ -46,6 +48,7 @@ class RunFile:
     aggregates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     damaged: int = 0
     first_damaged: int = 0
+    outside: Outside = field(default=NONE_OUTSIDE, repr=False)
 
     @property
     def adapter(self) -> str:
@@ -179,7 +182,7 @@ def _from_ledger(path: Path, ledger: LedgerRuns[ExampleResult]) -> RunFile:
     try:
         facts, infos = _facts(header, run, last.values()), _infos(run, last.values())
         aggregates = recorded_aggregates(run.get("aggregates", {}))
-        is_left_out = _is_left_out(run, infos, facts)
+        is_left_out, outside = _is_left_out(run, infos, facts), Outside.of(run.get(SERVICE, {}))
     except ValueError as error:
         raise UsageError(f"{path}: not a valid ledger of {LEDGER_SCHEMA}: {error}") from None
     return RunFile(
@@ -194,6 +197,7 @@ def _from_ledger(path: Path, ledger: LedgerRuns[ExampleResult]) -> RunFile:
         aggregates=aggregates,
         damaged=ledger.damaged,
         first_damaged=ledger.first_damaged,
+        outside=outside,
     )
 
 

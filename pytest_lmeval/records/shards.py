@@ -15,6 +15,7 @@ from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.records.ledger import ending, ledger_line, result_line
 from pytest_lmeval.records.receipt import RUN_ID, named_run
 from pytest_lmeval.records.runfile import RunFile, examples_of, read_run
+from pytest_lmeval.records.service import SERVICE, joined
 
 _SHARD = re.compile(r"([1-9]\d{0,8})/([1-9]\d{0,8})")
 _SHOWN = 5
@@ -231,6 +232,7 @@ def merge(shards: Sequence[RunFile]) -> RunFile:
         # The aggregates of the parts cannot be joined.
         aggregates={},
         damaged=0,
+        outside=joined(shard.outside for shard in shards),
     )
 
 
@@ -239,7 +241,7 @@ def ledger_of(run: RunFile, board: Leaderboard) -> Iterator[bytes]:
     yield ledger_line("header", {"timestamp": run.timestamp, "asking": run.asking, "manifest": run.manifest})
     for result in examples_of(run):
         yield result_line(result.to_json())
-    for kind, fields in ending(board, run.infos.values(), run.aggregates).items():
+    for kind, fields in ending(board, run.infos.values(), run.aggregates, outside=run.outside).items():
         yield ledger_line(kind, fields)
 
 
@@ -263,6 +265,8 @@ def _facts(shards: Sequence[RunFile], infos: Mapping[str, TaskInfo]) -> RunFacts
     manifest = {**facts[0].manifest, "shards": len(shards), **_max_cost(facts)}
     if usage := total_usage(map(rerun_usage, facts)):
         manifest[RERUN_USAGE] = usage
+    if outside := joined(shard.outside for shard in shards):
+        manifest[SERVICE] = outside.sums
     for of_a_part in ("shard_of", "run_id"):
         manifest.pop(of_a_part, None)
     manifest |= named_run(given) if (given := os.environ.get(RUN_ID)) else {}

@@ -15,7 +15,8 @@ from pytest_lmeval.errors import LmevalError, UsageError
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.leaderboard.details import confidences, is_function
-from pytest_lmeval.records.answers import AnswersByExample, KnownAnswers, is_of
+from pytest_lmeval.records.answers import AnswersByExample, KnownAnswers, is_of, without
+from pytest_lmeval.records.service import NONE_OUTSIDE, OUTSIDE, Outside
 from pytest_lmeval.types import COST_UNKNOWN, Completion, ExampleResult, Generate, Request, Response
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class HeldResults:
     examples with a result in the ledger. ``started`` and ``complete`` describe the last run in the ledger.
     ``has_other_settings`` means that no run in the ledger had the current settings. ``nothing`` is the reason if there
     is nothing to resume. ``journal`` are answers to examples that may still lack a result, by the judge's name; "" is
-    the model.
+    the model. ``outside`` are the requests outside of examples.
     """
 
     results: Mapping[tuple[str, str], ExampleResult] = field(default_factory=dict)
@@ -55,6 +56,7 @@ class HeldResults:
     has_other_settings: bool = False
     nothing: str = ""
     journal: Mapping[str, AnswersByExample] = field(default_factory=dict)
+    outside: Outside = NONE_OUTSIDE
 
     @property
     def goes_on(self) -> bool:
@@ -65,6 +67,7 @@ class HeldResults:
     def cost(self) -> float:
         """The cost of the answers, including answers to examples without a result."""
         costs = [result.usage.get("cost", 0.0) for result in self.results.values()]
+        costs.append(self.outside.usage.get("cost", 0.0))
         return math.fsum([*costs, *(record.get("cost", 0.0) for record in self._unfinished())])
 
     @property
@@ -99,7 +102,8 @@ class HeldResults:
     def known(self, name: str, key: str) -> KnownAnswers:
         """Return the model's answers to examples with several requests; ``name`` and ``key`` identify the model."""
         results = [each for each in self.results.values() if each.adapter == name and is_of(each.adapter_key, key)]
-        return KnownAnswers(results, "", self.journal, key)
+        is_same = self.outside.adapter == name and is_of(self.outside.adapter_key, key)
+        return KnownAnswers(results, "", self.journal, key, self.outside.answers if is_same else ())
 
     def judged(self, name: str, key: str) -> KnownAnswers:
         """Return the judge's answers to eval functions; ``name`` and ``key`` identify the judge."""
@@ -107,7 +111,9 @@ class HeldResults:
 
     def _unfinished(self) -> list[Mapping[str, Any]]:
         by_example = (item for answers in self.journal.values() for item in answers.items())
-        return [record for key, records in by_example if key not in self.results for record in records]
+        known = self.outside.answers
+        left = [(key, records) for key, records in by_example if key not in self.results]
+        return [each for key, records in left for each in (without(records, known) if key == OUTSIDE else records)]
 
 
 class Recorded:
@@ -168,6 +174,10 @@ def read_held(path: Path, asking: str) -> HeldResults:
     # An output is a reusable answer even if its scoring failed.
     answered = {key: result for key, result in results.items() if _is_answered(result)}
     last = ledger.runs[-1] if ledger.runs else None
+    try:
+        outside = Outside.last_of(run.run for run in same)
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}") from None
     return HeldResults(
         answered,
         ledger.damaged,
@@ -175,6 +185,7 @@ def read_held(path: Path, asking: str) -> HeldResults:
         started=str(last.header.get("timestamp", "")) if last else "",
         complete=last is not None and last.is_complete,
         has_other_settings=not same,
+        outside=outside,
     )
 
 

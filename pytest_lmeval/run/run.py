@@ -12,6 +12,7 @@ from pytest_lmeval.asking.engine import Ahead
 from pytest_lmeval.errors import AdapterError, BudgetSpent, UsageError
 from pytest_lmeval.leaderboard.quarantine import Quarantine
 from pytest_lmeval.records.answers import Journal
+from pytest_lmeval.records.service import SERVICE, Outside
 from pytest_lmeval.redaction import Scrubber
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.run.answers import Engines, Judges, Model, ModelAnswers, OnWait, Render, model_facts, model_of
@@ -72,6 +73,7 @@ class Run:
         self.late: list[str] = []
         # Returns requests of applications' clients that belong to no running example.
         self.strays: Callable[[], Sequence[str]] = tuple
+        self.outside: Callable[[], Outside] = Outside
         self.lacking: Mapping[str, str] = {}
         self._registry = registry
         self._held = held
@@ -214,7 +216,7 @@ class Run:
 
     def facts(self) -> dict[str, Any]:
         """Return facts from a process that ran examples: the model, think tags, the sandbox level, costs."""
-        late = [*self.late, *self.strays()]
+        late, outside = [*self.late, *self.strays()], self.outside()
         return {
             "model": model_facts(self.model.adapter, self.settings.scrubber),
             "think_tags": self.settings.think_tags_text,
@@ -223,6 +225,7 @@ class Run:
             **self.engines.cost_facts(),
             **({"lacking": [*self.lacking.values()]} if self.lacking else {}),
             **({"late": late} if late else {}),
+            **({SERVICE: self.settings.scrubber.scrub_all(outside.to_json())} if outside else {}),
         }
 
     def close(self) -> None:

@@ -29,7 +29,7 @@ def server() -> Iterator[ScriptedServer]:
 
 
 def test_the_page_has_an_example_of_each_client() -> None:
-    names = ["openai", "deep_inside", "openai_agents", "pydantic_ai", "langgraph", "litellm", "anthropic"]
+    names = ["openai", "deep_inside", "service", "openai_agents", "pydantic_ai", "langgraph", "litellm", "anthropic"]
     assert [f"test_{name}.py" for name in names] == [*FILES]
     assert [] == [name for name, source in FILES.items() if not compile(source, name, "exec")]
 

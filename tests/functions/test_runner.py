@@ -195,3 +195,12 @@ def test_code_of_the_package_that_blocks_the_loop_is_not_blamed(loop: Loop) -> N
 
     assert "" == blamed(in_the_package, left.done.set)
     assert "in_the_project" == blamed(in_the_project, ends.set)
+
+
+def test_installed_code_alone_that_blocks_the_loop_is_not_blamed(loop: Loop) -> None:
+    ends = threading.Event()
+    loop.events.call_soon_threadsafe(ends.wait, PATIENCE_S)
+    time.sleep(0.1)
+    found = loop.busy_at()
+    ends.set()
+    assert "" == found

@@ -42,6 +42,11 @@ class Clients:
                 f"adapter {asker.name}: its base_url {own} is this run's own endpoint; name a model's server"
             )
 
+    @property
+    def model(self) -> tuple[str, str]:
+        """The adapter's name, and the key that distinguishes adapters of the same name."""
+        return self._asker.name, self._asker.key
+
     def of_kept_client(self, owner: str) -> Clients:
         """Return a copy for a client that is left over from the example ``owner``."""
         found = copy(self)

@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING
 
 from pytest_lmeval.adapters.http.forward import reply_in
 from pytest_lmeval.errors import AdapterError
+from pytest_lmeval.functions.clients.baggage import HEADER, without_tokens
+from pytest_lmeval.functions.clients.interfaces import is_of_azure
 from pytest_lmeval.redaction import is_secret_name
 from pytest_lmeval.types import Completion
 
 if TYPE_CHECKING:
     from aiohttp import web
 
-# Headers that belong to one connection or to the sender, or that the sender recreates.
+# Headers that belong to one connection or to the sender, that the sender recreates, or that are kept in part.
 _DROPPED = frozenset(
     {"authorization", "proxy-authorization", "proxy-authenticate", "cookie", "set-cookie", "x-api-key", "api-key"}
     | {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "expect"}
-    | {"host", "content-length", "accept-encoding", "user-agent", "forwarded", "via", "origin", "referer"}
+    | {"host", "content-length", "accept-encoding", "user-agent", "forwarded", "via", "origin", "referer", HEADER}
 )
 _LONGEST_TARGET = 8000
 
@@ -35,9 +37,13 @@ class Forwarded:
 
 
 async def read_forwarded(request: web.Request, path: str) -> Forwarded:
-    """Read a request for the server; raise ValueError if it cannot be forwarded."""
-    # Azure's path with a deployment has a query of its own, the version of the interface.
-    query = "" if "/deployments/" in request.path else request.raw_path.partition("?")[2]
+    """Read a request for the server; raise ValueError if it cannot be forwarded.
+
+    Only Azure's paths have its version of the interface in the query.
+    """
+    query = request.raw_path.partition("?")[2]
+    if is_of_azure(request):
+        query = "&".join(part for part in query.split("&") if not part.startswith("api-version="))
     target = f"{path}?{query}" if query else path
     if len(target) > _LONGEST_TARGET or not target.isascii() or not target.isprintable():
         raise ValueError(f"a path and query of at most {_LONGEST_TARGET:,} printable characters can be forwarded")
@@ -47,13 +53,16 @@ async def read_forwarded(request: web.Request, path: str) -> Forwarded:
 def _headers(request: web.Request) -> dict[str, str]:
     """Return the headers to forward: no keys, no cookies, no headers of the connection."""
     of_connection = {each.strip().lower() for each in request.headers.get("Connection", "").split(",")}
-    return {
+    kept = {
         name: value
         for name, value in request.headers.items()
         if name.lower() not in _DROPPED | of_connection
         and not name.lower().startswith(("proxy-", "x-forwarded-"))
         and not is_secret_name(name)
     }
+    if baggage := without_tokens(request.headers.getall(HEADER, ())):
+        kept[HEADER] = baggage
+    return kept
 
 
 def reply_to(answer: Completion) -> web.Response:

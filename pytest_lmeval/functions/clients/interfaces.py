@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +27,8 @@ KNOWN = ("/chat/completions", "/responses")
 """Interface paths for any adapter; POST sends a request."""
 MESSAGES = "/messages"
 """The path of Anthropic's interface, for adapters with ``takes_messages``."""
+_BASE = "/v1"
+_AZURE = re.compile(r"/openai(?:/v1)?(?:/deployments/[^/]+)?(?=/)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,27 @@ _CHAT = Interface(
     chat_reply.error_reply,
     last=b"data: [DONE]\n\n",
 )
+
+
+def path_of(request: web.Request) -> str:
+    """Return the path that a client requested below the base URL, as sent, without token and query.
+
+    Anything that is not a path, such as a whole URL, is returned unchanged.
+    """
+    path = _AZURE.sub("", _sent(request), count=1) if is_of_azure(request) else _sent(request)
+    # Once for the base URL, once for clients that add the prefix themselves.
+    for _ in range(2):
+        path = path.removeprefix(_BASE) if path.startswith(f"{_BASE}/") else path
+    return path
+
+
+def is_of_azure(request: web.Request) -> bool:
+    """Return True for a path of an Azure client, which names the deployment."""
+    return _AZURE.match(_sent(request)) is not None
+
+
+def _sent(request: web.Request) -> str:
+    return request.raw_path.partition("?")[0].removeprefix(f"/e/{request.match_info.get('token')}")
 
 
 def interface_of(request: web.Request, path: str, talks: Talks) -> Interface | None:

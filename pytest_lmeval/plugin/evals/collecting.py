@@ -140,6 +140,10 @@ def _prepare(items: Sequence[Any], session: pytest.Session) -> Callable[[RunStat
     from pytest_lmeval.plugin.evals.process import AsyncFixtures, EvalHooks, instances_of_others
 
     others = instances_of_others(session.items)
+    if safe := session.config.getini("lm_safe_fixtures"):
+        from pytest_lmeval.plugin.evals.safe import check_safe
+
+        check_safe(safe)
 
     def begin(state: RunState) -> None:
         evals, register = session_of(state), state.config.pluginmanager.register

@@ -22,7 +22,7 @@ from pytest_lmeval.text import is_installed
 from pytest_lmeval.types import Example, ExampleResult
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from pytest_lmeval.functions.declare import EvalFunction
@@ -42,7 +42,7 @@ class EvalItem(ScoredItem):
     """An example whose function runs in the event loop, in a thread, or here.
 
     ``runs_beside`` means that it may run concurrently: it is async, or runs ``in_thread``. ``made_path`` is the
-    temporary folder of an item that started early.
+    temporary folder of an item that started early, ``finishers`` tear down its safe fixtures.
     """
 
     task: FunctionTask
@@ -53,6 +53,7 @@ class EvalItem(ScoredItem):
     in_thread: bool = False
     made_path: Path | None = None
     ran: Running | None = None
+    _finishers: list[Callable[[], None]] | None = None
     _run_state: RunState | None = None
 
     def assign(self, task: FunctionTask, example: Example, spec: EvalFunction | None, name: str) -> None:
@@ -119,7 +120,7 @@ class EvalItem(ScoredItem):
     @property
     def is_set_up(self) -> bool:
         """True if pytest has nothing to set up: the fixtures have values, and no early example waits for one."""
-        is_up = self.made_path is None and _IS_UP in self.parent.stash
+        is_up = self.made_path is None and not self._finishers and _IS_UP in self.parent.stash
         return is_up and self.evals.is_begun_at_turn(self, sets_up=False)
 
     def begin_turn(self) -> None:
@@ -147,10 +148,23 @@ class EvalItem(ScoredItem):
         if result.is_failed and not state.excuses(result):
             self._fail(result, running.outcomes)
 
+    @property
+    def finishers(self) -> list[Callable[[], None]]:
+        """Tear-downs of safe fixtures."""
+        if self._finishers is None:
+            self._finishers = []
+        return self._finishers
+
+    def finish_fixtures(self) -> None:
+        """Tear down the safe fixtures of an item that started early, the last one first."""
+        while self._finishers:
+            self._finishers.pop()()
+
     def teardown(self) -> None:
         """Cancel the function if it is running although the item was skipped."""
         self.evals.cancel(self)
         super().teardown()
+        self.finish_fixtures()
         if self.made_path is not None:
             drop_tmp_path(self, self.made_path)
 

@@ -22,13 +22,14 @@ from pytest_lmeval.functions.lost import watch_threads
 from pytest_lmeval.plugin.collect.locate import is_function, is_record
 from pytest_lmeval.plugin.private.items import asker_of, closure_of, fixture_definitions, fixtures_of
 from pytest_lmeval.plugin.private.reports import is_capturing, log_handlers, wrap_captured
-from pytest_lmeval.plugin.settings.models import of_model
+from pytest_lmeval.plugin.settings.models import ByModel, of_model
 from pytest_lmeval.scoring.judge import Judge
 from pytest_lmeval.text import portable_path
 
 if TYPE_CHECKING:
     from pytest_lmeval.functions.endpoint import Endpoint
     from pytest_lmeval.functions.loop import Loop
+    from pytest_lmeval.functions.service import Service, ServiceUrl
     from pytest_lmeval.functions.spans import Spans
     from pytest_lmeval.plugin.asking.state import RunState
     from pytest_lmeval.plugin.evals.session import EvalSession
@@ -192,6 +193,34 @@ def services_of(state: RunState, shared: Shared, engine: Any, judge: Any) -> Ser
     played = state.run.judges.user
     user = judging if played is None else _asker(state, shared.loop, played.engine, played)
     return Services(_asker(state, shared.loop, engine), judging, lambda: shared.endpoint, user)
+
+
+class _Preparing:
+    """Marks the set-up of fixtures, whose requests outside of examples are no surprise while examples run."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self) -> Generator[None, object, object]:
+        __tracebackhide__ = True
+        self._service.preparing += 1
+        try:
+            return (yield)
+        finally:
+            self._service.preparing -= 1
+
+
+def serve(state: RunState, shared: Shared, engine: Any, judge: Any) -> ServiceUrl:
+    """Return the address for requests outside of examples; ``engine`` and ``judge`` are of one model, or of several."""
+    from pytest_lmeval.functions.service import Service, ServiceUrl
+
+    endpoint = shared.endpoint
+    answers = None if isinstance(engine, ByModel) else services_of(state, shared, engine, judge).clients
+    service = endpoint.service = Service(answers, shared.running, lambda _, message: state.run.late.append(message))
+    state.run.outside = service.requests
+    state.config.pluginmanager.register(_Preparing(service), "lmeval-service")
+    return ServiceUrl.of(endpoint.outside_url, service.state)
 
 
 def _asker(state: RunState, loop: Loop, engine: Any, judge: Judge | None = None) -> Asker:

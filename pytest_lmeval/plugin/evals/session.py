@@ -233,6 +233,9 @@ class EvalSession:
         for stubborn in self._runner.cancel(running, _PATIENCE_S):
             state = stubborn.states[0]
             self._notes[f"{state.task}: {state.id} did not end when it was cancelled"] = None
+        for item in items:
+            if (finish := getattr(item, "finish_fixtures", None)) is not None:
+                finish()
 
     def _new_states(self, item: Any, repeats: int) -> list[ExampleState]:
         of = (item.task.name, item.example.id)

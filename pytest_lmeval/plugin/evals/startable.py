@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +27,7 @@ from pytest_lmeval.plugin.private.workers import is_replacement, is_worker
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.asking.state import Ahead, RunState
 
+_Definitions = tuple[tuple[str, Any], ...]
 _SKIPS = ("skip", "skipif", "xfail")
 
 
@@ -37,13 +36,15 @@ class FixtureNeeds:
     """The fixtures that a function's items need, and the ``reason`` (if any) why they must not start early.
 
     The summary shows the reason unless it is ``silent``. With ``has_tmp_path``, each item gets a temporary folder.
+    ``own`` are the safe fixtures that each item gets for itself, in the order of their set-up.
     """
 
-    fixtures: tuple[tuple[str, Any], ...] = ()
+    fixtures: _Definitions = ()
     reason: str = ""
     silent: bool = False
     narrowest: str = "session"
     has_tmp_path: bool = False
+    own: _Definitions = ()
 
 
 class Starter:
@@ -54,6 +55,7 @@ class Starter:
         self._window = 4 * concurrency
         self._put_off: Any = None
         self.needs_set_up = False
+        self._safe: Sequence[str] = state.config.getini("lm_safe_fixtures")
         self._needs: dict[int, tuple[object, FixtureNeeds]] = {}
         # xdist blames the current item if a worker dies, so a replacement worker runs nothing else at the same time.
         self.may_run_ahead = not (is_worker(state.config) and is_replacement(state.config))
@@ -69,7 +71,7 @@ class Starter:
         key = fixtures_of(item)
         known = self._needs.get(id(key))
         if known is None or known[0] is not key:
-            known = self._needs[id(key)] = (key, needs_of(item))
+            known = self._needs[id(key)] = (key, needs_of(item, self._safe))
         return known[1]
 
     def values_at_turn(self, item: Any) -> dict[str, Any] | None:
@@ -77,8 +79,8 @@ class Starter:
         if item.runs_beside or item.spec is None:
             return None
         needs = self.needs_of(item)
-        # pytest creates the temporary folder of the current item.
-        if needs.reason or needs.has_tmp_path or not _are_there(needs):
+        # pytest creates the temporary folder and the narrow fixtures of the current item.
+        if needs.reason or needs.has_tmp_path or needs.own or not _are_there(needs):
             return None
         return values_for(item, needs, item)
 
@@ -115,14 +117,18 @@ class Starter:
                 yield follower, values
 
 
-def needs_of(item: pytest.Item) -> FixtureNeeds:
-    """Return the fixtures that an item needs; all items of its function need the same."""
+def needs_of(item: pytest.Item, safe: Sequence[str]) -> FixtureNeeds:
+    """Return the fixtures that an item needs; all items of its function need the same.
+
+    ``safe`` are the fixtures of a narrow scope that the project allows to exist several times.
+    """
     if any(item.get_closest_marker(name) is not None for name in _SKIPS):
         return FixtureNeeds(reason="marked", silent=True)
     if "request" in arguments_of(item):
         return FixtureNeeds(reason="it uses the fixture request")
     parameters = parameters_of(item)
     fixtures, narrowest, has_tmp_path = [], "session", False
+    narrow: dict[str, Any] = {}
     for name in closure_of(item):
         if name in ("request", "lm"):
             continue
@@ -136,10 +142,24 @@ def needs_of(item: pytest.Item) -> FixtureNeeds:
             has_tmp_path = True
             continue
         if definition.scope not in ("session", "module"):
-            return FixtureNeeds(reason=f"fixture {name} ({_place(definition.func)}) is {definition.scope}-scoped")
+            narrow[name] = definition
+            continue
         narrowest = "module" if definition.scope == "module" else narrowest
         fixtures.append((name, definition))
-    return FixtureNeeds(tuple(fixtures), narrowest=narrowest, has_tmp_path=has_tmp_path)
+    reason, own = ("", ()) if not narrow else _of_narrow(item, narrow, safe)
+    if reason:
+        return FixtureNeeds(reason=reason)
+    return FixtureNeeds(tuple(fixtures), narrowest=narrowest, has_tmp_path=has_tmp_path, own=own)
+
+
+def _of_narrow(item: pytest.Item, fixtures: Mapping[str, Any], safe: Sequence[str]) -> tuple[str, _Definitions]:
+    """Return why narrow fixtures prevent an early start, if they do, and the fixtures that do something."""
+    # Most projects have none.
+    from pytest_lmeval.plugin.evals.safe import is_needed, order_of, reason_against
+
+    reasons = [reason_against(item, name, definition, safe) for name, definition in fixtures.items()]
+    own = {name: definition for name, definition in fixtures.items() if is_needed(item, name, definition)}
+    return next(filter(None, reasons), ""), order_of(own)
 
 
 def _are_there(needs: FixtureNeeds) -> bool:
@@ -164,12 +184,16 @@ def values_for(item: Any, needs: FixtureNeeds, running: Any) -> dict[str, Any] |
         values[name] = value
     if needs.has_tmp_path:
         item.made_path = values["tmp_path"] = new_tmp_path(item, values["tmp_path_factory"])
+    if needs.own:
+        from pytest_lmeval.plugin.evals.safe import set_up
+
+        for name, definition in needs.own:
+            try:
+                values[name] = set_up(definition, values, item.finishers)
+            except Exception:  # pytest raises it again when it reaches the item
+                item.finish_fixtures()
+                return None
     return values
-
-
-def _place(function: Any) -> str:
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    return "?" if code is None else f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
 
 
 def _module(item: pytest.Item) -> pytest.Collector | None:

@@ -16,6 +16,7 @@ from pytest_lmeval.plugin.collect.locate import is_plain_python
 from pytest_lmeval.plugin.common.report import WorkerReport
 from pytest_lmeval.plugin.private.reports import is_rerun
 from pytest_lmeval.plugin.private.workers import is_stepwise_stop, worker_failures
+from pytest_lmeval.records.service import SERVICE, Outside, joined
 from pytest_lmeval.types import FAILED, UNSCORED, ExampleResult
 
 if TYPE_CHECKING:
@@ -150,6 +151,8 @@ def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     if "max_cost" in one and "max_cost" in other:
         first, second = one["max_cost"], other["max_cost"]
         both["max_cost"] = {**first, "spent": first["spent"] + second["spent"]}
+    if outside := joined(Outside.of(each.get(SERVICE, {})) for each in (one, other)):
+        both[SERVICE] = outside.to_json()
     if late := [*one.get("late", ()), *other.get("late", ())]:
         both["late"] = late
     return both

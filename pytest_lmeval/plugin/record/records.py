@@ -49,6 +49,7 @@ from pytest_lmeval.records.answers import remove_journal
 from pytest_lmeval.records.boardfile import set_aside_reports
 from pytest_lmeval.records.ledger import Ledger, ending
 from pytest_lmeval.records.ledger_lines import IN_MEMORY, LONG
+from pytest_lmeval.records.service import SERVICE, Outside
 from pytest_lmeval.report.wording import cache_lines
 from pytest_lmeval.run.resumption import Resumption
 from pytest_lmeval.run.settings import timestamp
@@ -209,16 +210,18 @@ class RunRecord:
         known = {**self.received.tasks, **tasks.tasks}
         infos, results = self._infos(known), list(self.received.results.values())
         aggregates, failures = aggregate(infos, results, tasks.task_again)
-        found = (
+        found = dict(
             self.received.facts or (self._run or make_run(self.config, registry_of(self.config), self._files)).facts()
         )
+        if outside := Outside.of(found.get(SERVICE, {})):
+            found[SERVICE] = outside.sums
         adapters = self._adapters(results)
         mixed = [f"one run has one adapter: this one had {', '.join(adapters)}"] if len(adapters) > 1 else []
         reasons = (*found.get("lacking", ()), *cut_short, *failures, *mixed, *found.get("late", ()))
         facts = self._scrubber.scrub_answer(self._facts(known, found, adapters, reasons))
         board, decision = self._decided(build_board(infos, results, facts, aggregates))
         self.board, self.gate, self.remarks = board, board.facts.gate or {}, board.remarks
-        self.ledger.close(**ending(board, infos, aggregates, self.resumption.left_out(results)))
+        self.ledger.close(**ending(board, infos, aggregates, self.resumption.left_out(results), outside))
         if self.ledger.failure is not None:
             self.files.failures.append(f"{self.ledger.path}: {self.ledger.failure.strerror or self.ledger.failure}")
         self.files.write(board, results, per_example=self.per_example)
@@ -267,6 +270,8 @@ class RunRecord:
         most = option.lm_max_errors.of(len(received.expected))
         cached = cache_lines(found["cache"], self._started) if "cache" in found else ()
         remarks = (*received.remarks, *remarks_of(self.config), *self.config.stash.get(UNHEEDED, ()), *cached)
+        if SERVICE in found:
+            remarks = (*remarks, f"requests outside of examples, to lm_base_url: {found[SERVICE]['requests']}")
         return RunFacts(
             timestamp=self._started,
             adapter=", ".join(adapters) or spec_of(self.config),

@@ -33,8 +33,8 @@ UNHEEDED = pytest.StashKey[tuple[str, ...]]()
 _NAMED = ("lm_thresholds", "lm_min_scores")
 _KEYS = (
     *("lm_adapter", "lm_alpha", "lm_baseline", "lm_cache", "lm_gate", "lm_max_errors", "lm_max_line_bytes"),
-    *("lm_min_scores", "lm_pair_by", "lm_sandbox_packages", "lm_task_paths", "lm_threads", "lm_thresholds"),
-    "lm_trusted_paths",
+    *("lm_min_scores", "lm_pair_by", "lm_safe_fixtures", "lm_sandbox_packages", "lm_task_paths", "lm_threads"),
+    *("lm_thresholds", "lm_trusted_paths"),
 )
 _HOW_TO_WRITE_ONE = "write one with --lm-update-baseline, from a run of the state to compare with"
 _ALPHA = 0.05

@@ -66,6 +66,8 @@ def add_options(parser: pytest.Parser) -> None:
         default=["*.md", "docs/"],
     )
     parser.addini("lm_forward_paths", paths, type="linelist", default=[])
+    safe = "function- and class-scoped fixtures that may exist several times, so that examples with them run at once"
+    parser.addini("lm_safe_fixtures", safe, type="args", default=[])
     parser.addini("lm_max_data_bytes", "largest data set that is read, in bytes uncompressed (default 1 GiB)")
     parser.addini("lm_max_line_bytes", "longest line of a task file that is read", default=str(1 << 20))
 

@@ -94,9 +94,10 @@ def test_requests_for_a_batch_adapter_are_gathered(project: Project) -> None:
     assert [6, 6] == [len(prompts) for prompts in project.calls()]
 
 
+SCOPED = "is function-scoped; if several may exist at a time, name it in lm_safe_fixtures"
 FIXTURES = {
-    "function": ("@pytest.fixture\ndef db():\n    yield 1\n", "fixture db (test_x.py:5) is function-scoped"),
-    "autouse": ("@pytest.fixture(autouse=True)\ndef db(): yield 1\n", "fixture db (test_x.py:5) is function-scoped"),
+    "function": ("@pytest.fixture\ndef db():\n    yield 1\n", f"fixture db (test_x.py:5) {SCOPED}"),
+    "autouse": ("@pytest.fixture(autouse=True)\ndef db(): yield 1\n", f"fixture db (test_x.py:5) {SCOPED}"),
     "module": ("@pytest.fixture(scope='module')\ndef db():\n    yield 1\n", ""),
     "session": ("@pytest.fixture(scope='session')\ndef db():\n    yield 1\n", ""),
     "async": ("@pytest.fixture(scope='module')\nasync def db():\n    await asyncio.sleep(0)\n    return 1\n", ""),

@@ -6,7 +6,7 @@ import pytest
 from pytest_lmeval import eval_task
 
 SHARED = openai.OpenAI(api_key="unused", base_url="http://127.0.0.1:1/v1", max_retries=0)
-NAMES = ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT")
+NAMES = ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID")
 
 
 def answer(question):
@@ -19,7 +19,7 @@ def of_production(monkeypatch):
     for name in NAMES:
         monkeypatch.setenv(name, "http://127.0.0.1:1/v1" if name.endswith("URL") else "production")
     yield
-    assert "production" == os.environ["OPENAI_PROJECT"] == os.environ["OPENAI_API_KEY"]
+    assert "production" == os.environ["OPENAI_PROJECT_ID"] == os.environ["OPENAI_API_KEY"]
 
 
 @eval_task("env", data=[{"id": "a"}, {"id": "b"}])

@@ -1,0 +1,33 @@
+"""The entry of an example in the W3C header ``baggage``, which services pass on from request to request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from urllib.parse import unquote
+
+HEADER = "baggage"
+_ENTRY = "lmeval.example"
+
+
+def header_of(token: str) -> dict[str, str]:
+    """Return the header that gives a request to the example with ``token``."""
+    return {HEADER: f"{_ENTRY}={token}"}
+
+
+def tokens_in(values: Iterable[str]) -> set[str]:
+    """Return the tokens of examples in the ``values`` of the header."""
+    return {unquote(entry.partition(";")[0].partition("=")[2].strip()) for entry in _entries(values) if _is_ours(entry)}
+
+
+def without_tokens(values: Iterable[str]) -> str:
+    """Return the header's value without entries of examples; "" if nothing is left."""
+    return ",".join(entry for entry in _entries(values) if not _is_ours(entry))
+
+
+def _entries(values: Iterable[str]) -> Iterator[str]:
+    for value in values:
+        yield from filter(None, map(str.strip, value.split(",")))
+
+
+def _is_ours(entry: str) -> bool:
+    return unquote(entry.partition("=")[0].strip()) == _ENTRY

@@ -1,0 +1,91 @@
+"""Answer and record the requests that an application sends outside of examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pytest_lmeval.functions.example import ExampleState
+from pytest_lmeval.functions.steps import Step, total_usage
+from pytest_lmeval.records.service import OUTSIDE, Outside
+
+if TYPE_CHECKING:
+    from pytest_lmeval.functions.clients.answering import Clients
+    from pytest_lmeval.functions.clients.body import Talks
+
+_SEVERAL = (
+    "several models: a request outside of examples could be for any of them; pass lm.headers or lm.token on, or run "
+    "one model at a time"
+)
+_LONGEST = 200
+
+
+class ServiceUrl(str):
+    """The base URL for requests outside of examples: a text, with the method :meth:`may_fail`."""
+
+    __slots__ = ("_state",)
+    _state: ExampleState
+
+    @classmethod
+    def of(cls, url: str, state: ExampleState) -> ServiceUrl:
+        """Return ``url``; ``state`` records the requests."""
+        made = cls(url)
+        made._state = state
+        return made
+
+    @contextmanager
+    def may_fail(self) -> Iterator[None]:
+        """Allow requests outside of examples that begin within the block to fail; the run may still be complete."""
+        self._state.may_fail += 1
+        try:
+            yield
+        finally:
+            self._state.may_fail -= 1
+
+
+class Service:
+    """Requests of one process that belong to no example.
+
+    ``answers`` handles them, None if a run has several models. ``running`` are the current examples. ``preparing``
+    counts fixtures in set-up, whose requests are no surprise. ``during`` counts other requests while examples ran.
+    """
+
+    def __init__(
+        self, answers: Clients | None, running: Collection[ExampleState], on_late: Callable[[ExampleState, str], None]
+    ) -> None:
+        self._answers = answers
+        self._running = running
+        self.state = ExampleState(*OUTSIDE, 0, on_late)
+        self.talks: Talks = {}
+        self.preparing = 0
+        self.during = 0
+        self.state.begin(beside=False)
+
+    def take(self) -> Clients:
+        """Count a request; return the handler, or raise RequestRefused if it is unknown which model to ask."""
+        if self._answers is None:
+            from pytest_lmeval.functions.clients.body import refused
+
+            error = refused(421, _SEVERAL)
+            self.state.steps.append(Step("request", "lm_base_url", error=str(error)))
+            raise error
+        self.during += bool(self._running) and not self.preparing
+        return self._answers
+
+    @property
+    def faults(self) -> list[str]:
+        """A message about the requests that ended in an error, unless they were allowed to."""
+        failed = [step for step in self.state.steps if step.error and not step.may_fail]
+        if not failed:
+            return []
+        first = f"{failed[0].name}: {' '.join(failed[0].error.split())[:_LONGEST]}"
+        return [f"{len(failed)} request(s) outside of examples, to lm_base_url, ended in an error ({first})"]
+
+    def requests(self) -> Outside:
+        """Return all requests, for the ledger."""
+        if self._answers is None:
+            return Outside()
+        steps = [*self.state.steps]
+        recorded = [step.to_json() for step in steps]
+        return Outside(*self._answers.model, len(steps), self.during, total_usage(steps), recorded)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.functions.clients.answering import Clients
     from pytest_lmeval.functions.endpoint import Endpoint
     from pytest_lmeval.functions.judging import Grade, Judgment
+    from pytest_lmeval.functions.tools import ToolRecords, WithExample
     from pytest_lmeval.functions.user import BlockingUser, User
     from pytest_lmeval.metrics.parts.call import Call
 
@@ -37,13 +38,14 @@ _Client = TypeVar("_Client")
 class Services:
     """The askers for one model's examples: the model, its judge and its simulated user.
 
-    ``endpoint`` returns the endpoint for applications' own clients.
+    ``endpoint`` returns the endpoint for applications' own clients, ``tools`` the recorded calls of tools.
     """
 
     model: Asker
     judge: Asker | None
     endpoint: Callable[[], Endpoint]
     user: Asker | None
+    tools: Callable[[], ToolRecords]
 
     @cached_property
     def clients(self) -> Clients:
@@ -53,7 +55,24 @@ class Services:
         return Clients(self.model, self.endpoint())
 
 
-class LmBase:
+class _ToolMethods:
+    """The part of ``lm`` that concerns tools."""
+
+    def tool(
+        self: WithExample, function: Callable[_Given, _Result], *, once: bool = False
+    ) -> Callable[_Given, _Result]:
+        """Return ``function``, with each call recorded as a step of the kind ``tool``.
+
+        ``replay:`` and ``--lm-resume`` give recorded results back, by name, arguments, and the number of equal calls
+        before. Arguments and results must be JSON values. The tools of an example without a result run again, except
+        those with ``once``, for payments and mail: their calls are on disk before they begin and when they end.
+        """
+        from pytest_lmeval.functions.tools import example_tools, recorded_tool
+
+        return recorded_tool(example_tools(self), function, once=once)
+
+
+class LmBase(_ToolMethods):
     """The part of ``lm`` that neither awaits nor blocks."""
 
     def __init__(self, services: Services | None) -> None:
@@ -248,7 +267,7 @@ class Lm(LmBase):
         self,
         prompt: Prompt,
         *,
-        tools: Sequence[Mapping[str, Any]] = (),
+        tools: Sequence[Mapping[str, Any] | Callable[..., Any]] = (),
         tool_choice: str = "",
         stop: str | Sequence[str] = (),
         max_tokens: int | None = None,
@@ -261,8 +280,8 @@ class Lm(LmBase):
         The request obeys the run's retries and limits, and becomes a step. Without an answer, this raises AdapterError;
         even if caught, that makes the example an error, unless the request has ``may_fail`` or begins within ``with
         lm.may_fail():``. ``temperature`` and ``model`` override the adapter's own, if it accepts them. ``tools`` are
-        functions that the model may call, each with ``name``, ``description`` and ``parameters``, a JSON Schema; the
-        answer's ``tool_calls`` are the calls.
+        functions that the model may call, each from ``lm.tool`` or with ``name``, ``description`` and ``parameters``, a
+        JSON Schema; the answer's ``tool_calls`` are the calls.
         """
         state = self._running
         state.check_is_running("lm.ask")

@@ -33,6 +33,8 @@ OUTPUT = "output"
 """The detail with the application's answer, in JSON values."""
 DECIDED_BY = "decided_by"
 """The detail with the name of the decisive score; "" if only asserts decided."""
+CALLED = ("tool", "mcp")
+"""The kinds of recorded steps that ask no model: calls of tools, and lists of the tools of servers."""
 _ASKING = ("request", "http")
 _JUDGING = ("judge", "user")
 _MOST_NAMES = 10
@@ -124,7 +126,7 @@ def _function_notes(of_functions: Iterable[Trace], adapter: str) -> list[str]:
     counts: dict[str, Counter[str]] = {}
     for result, steps in of_functions:
         found = counts.setdefault(result.task, Counter())
-        found["cancelled"] += sum(bool(step.get("cancelled")) for step in steps)
+        found["cancelled"] += sum(bool(step.get("cancelled")) and step.get("kind") not in CALLED for step in steps)
         if result.score is not None:
             found["scored"] += 1
             found["silent"] += not any(step.get("kind") in _ASKING for step in steps)

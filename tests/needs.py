@@ -42,6 +42,7 @@ LIBRARIES = frozenset(
         "hatch_fancy_pypi_readme",
         "hatchling",
         "math_verify",
+        "mcp",
         "numpy",
         "openai",
         "pyarrow",
@@ -77,6 +78,7 @@ PACKAGES = {
     "eval_clients/tests/test_own_clients.py": ("openai",),
     "eval_clients/tests/test_responses.py": ("openai",),
     "eval_ends/tests/test_cancelled.py": ("openai",),
+    "mcp_servers/server.py": ("mcp",),
 }
 """What files of ``tests/projects`` import besides the package and what it depends on."""
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.functions.clients.answering import Clients
     from pytest_lmeval.functions.endpoint import Endpoint
     from pytest_lmeval.functions.judging import Grade, Judgment
+    from pytest_lmeval.functions.mcp_server import BlockingMcpServer, McpServer
     from pytest_lmeval.functions.tools import ToolRecords, WithExample
     from pytest_lmeval.functions.user import BlockingUser, User
     from pytest_lmeval.metrics.parts.call import Call
@@ -367,6 +368,22 @@ class Lm(LmBase):
 
         return User(self, Persona(persona, goal, max_turns))
 
+    def mcp(
+        self, server: str | Sequence[str], *, env: Mapping[str, str] | None = None, timeout: float = 30
+    ) -> Coroutine[Any, Any, McpServer]:
+        """Return a server of the Model Context Protocol: its ``tools`` for ``lm.ask``, and ``await server.call(...)``.
+
+        ``server`` is a command, with its parts in a list or a text, or an http address. Its calls are steps, as those
+        of :meth:`tool`, and ``replay:`` starts no server. A command gets the SDK's few environment variables, and
+        ``env``. The server ends with the example. If it gives no reply within ``timeout`` seconds, this raises
+        ScoringError and makes the example an error.
+        """
+        from pytest_lmeval.functions.mcp_server import McpServer
+        from pytest_lmeval.functions.tools import example_tools
+
+        made = McpServer(example_tools(self), server, env, timeout)
+        return made.opened(self._running.record_call("lm.mcp"))
+
     async def _awaited(self, made: object, work: Asking[_Result]) -> _Result:
         self._running.mark_awaited(made)
         try:
@@ -396,6 +413,15 @@ class BlockingLm(LmBase):
         from pytest_lmeval.functions.user import BlockingUser
 
         return BlockingUser(self, Persona(persona, goal, max_turns))
+
+    def mcp(
+        self, server: str | Sequence[str], *, env: Mapping[str, str] | None = None, timeout: float = 30
+    ) -> BlockingMcpServer:
+        """Return a server of the Model Context Protocol; see :meth:`Lm.mcp`."""
+        from pytest_lmeval.functions.mcp_server import BlockingMcpServer
+        from pytest_lmeval.functions.tools import example_tools
+
+        return BlockingMcpServer(example_tools(self), server, env, timeout).opened()
 
     def _waited(self, work: Asking[_Result]) -> _Result:
         try:

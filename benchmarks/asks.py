@@ -20,6 +20,7 @@ from pytest_lmeval.functions.example import ExampleState
 from pytest_lmeval.functions.lm import BlockingLm, Services
 from pytest_lmeval.functions.loop import Loop
 from pytest_lmeval.functions.runner import Runner, Running
+from pytest_lmeval.functions.tools import ToolRecords
 from pytest_lmeval.types import Generate
 
 _AT_ONCE = 256
@@ -63,7 +64,8 @@ def _cost(adapter: Any, in_thread: bool, examples: int) -> float:
     """Return the microseconds of one example."""
     loop = Loop(lambda: None)
     asker = Asker(Engine(adapter, Policy(concurrency=_AT_ONCE)), loop, None, lambda *_: None)
-    runner, services = Runner(loop, _AT_ONCE), Services(asker, None, _no_endpoint, None)
+    records = ToolRecords(adapter, None, None, loop)
+    runner, services = Runner(loop, _AT_ONCE), Services(asker, None, _no_endpoint, None, lambda: records)
     _run(runner, [_example(services, number, in_thread) for number in range(20)])
     began = [_example(services, number, in_thread) for number in range(examples)]
     started = time.process_time()

@@ -42,6 +42,7 @@ LIBRARIES = frozenset(
         "hatch_fancy_pypi_readme",
         "hatchling",
         "math_verify",
+        "mcp",
         "numpy",
         "openai",
         "pyarrow",
@@ -81,6 +82,7 @@ PACKAGES = {
     "eval_ends/tests/test_cancelled.py": ("openai",),
     "eval_service/app.py": ("openai",),
     "eval_service/test_baggage.py": ("openai",),
+    "mcp_servers/server.py": ("mcp",),
 }
 """What files of ``tests/projects`` import besides the package and what it depends on."""
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

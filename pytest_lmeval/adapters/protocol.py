@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pytest_lmeval.types import BestEffort, Completion, Generate, LogLikelihood, LogProb, Request
+
+if TYPE_CHECKING:
+    from pytest_lmeval.records.tool_calls import Place, RecordedCall
 
 ANY_OPTION = "*"
 """In an adapter's ``request_options``: a single request may override any option."""
@@ -58,6 +61,9 @@ class RunningAdapter(ModelAdapter, Protocol):
 
     def as_judge(self) -> ModelAdapter:
         """Return the adapter that answers a judge's requests in its place."""
+
+    def recorded_calls(self, task: str, example: str) -> Mapping[Place, RecordedCall]:
+        """Return the recorded calls of an example's tools; a run then gives back their results, and calls no tool."""
 
     @property
     def base_url(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from pytest_lmeval.hashes import judge_key, request_hash
 from pytest_lmeval.records.answers import Recall
 from pytest_lmeval.records.recording import Outputs, read_judgements, read_recording
 from pytest_lmeval.records.service import OUTSIDE
+from pytest_lmeval.records.tool_calls import Place, RecordedCall
 from pytest_lmeval.types import Completion, Generate
 
 _Key = tuple[str, str]
@@ -31,7 +32,7 @@ class ReplayAdapter:
 
     ``outputs`` instead of ``output`` holds one text per repeat. The texts are raw and are post-processed like any
     output. An example that is missing in the file gets an error, never an empty answer. The requests of an eval
-    function are answered by equal requests in the steps that a run recorded.
+    function are answered by equal requests in the steps that a run recorded, and so are the calls of its tools.
     """
 
     exact = True
@@ -72,6 +73,11 @@ class ReplayAdapter:
             if other != task and (None, example_id) in self._outputs:
                 shared = f"both {other!r} and {task!r} have an example {example_id!r}"
                 raise UsageError(f'{self._path}: {shared}; give the recording a "task" field, or select one task')
+
+    def recorded_calls(self, task: str, example: str) -> Mapping[Place, RecordedCall]:
+        """Return the calls of an example's tools."""
+        outputs = self._outputs.get((task, example))
+        return {} if outputs is None else outputs.calls
 
     def generate_requests(self, requests: Sequence[Generate]) -> list[Completion | AdapterError]:
         """Return the recorded completion of each request, or an error without one."""

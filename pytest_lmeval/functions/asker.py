@@ -291,8 +291,13 @@ def _call(given: object) -> ToolCall:
     return ToolCall(str(given.get("id", "")), function["name"], str(function.get("arguments", "")))
 
 
-def tools_of(given: Sequence[Mapping[str, Any]], choice: str) -> tuple[Mapping[str, Any], ...]:
+def tools_of(given: Sequence[Mapping[str, Any] | Callable[..., Any]], choice: str) -> tuple[Mapping[str, Any], ...]:
     """Validate tools; raise UsageError for an invalid tool, or a choice that names none of them."""
+    if isinstance(given, list | tuple) and any(map(callable, given)):
+        from pytest_lmeval.functions.tools import described_tool
+
+        named = [(f"lm.ask: tools[{number}]", each) for number, each in enumerate(given)]
+        given = [described_tool(each, where) if callable(each) else each for where, each in named]
     # Imported here: most requests have no tools.
     from pytest_lmeval.formats.tools import check_choice
     from pytest_lmeval.formats.tools import tools_of as read

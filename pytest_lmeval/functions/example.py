@@ -17,13 +17,17 @@ from contextvars import ContextVar
 from dataclasses import replace
 from itertools import takewhile
 from types import FrameType
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from pytest_lmeval.errors import AdapterError, BudgetSpent, LmevalError, ScoringError, UsageError
 from pytest_lmeval.functions.steps import Step, usage_of
 from pytest_lmeval.hashes import request_hash
+from pytest_lmeval.leaderboard.details import CALLED
 from pytest_lmeval.text import OURS, portable_path
 from pytest_lmeval.types import Completion, Generate, Message
+
+if TYPE_CHECKING:
+    from pytest_lmeval.functions.tools import ExampleTools
 
 CURRENT: ContextVar[ExampleState | None] = ContextVar("lmeval_example", default=None)
 """The example of the running code, including its tasks and ``asyncio.to_thread`` calls."""
@@ -60,6 +64,7 @@ class ExampleState:
     set once the result exists. ``thread`` identifies the example's thread. ``on_late`` is called if anything uses the
     example after its end, ``watcher`` when it begins and ends. ``given_ids`` maps the ids of tool calls, as the
     application knows them, to the model server's ids. ``given_extras`` has the unknown fields of answers by these ids.
+    ``tools`` are its tools, if their calls are recorded.
     """
 
     def __init__(
@@ -93,6 +98,7 @@ class ExampleState:
         self.thread = 0
         self.given_ids: dict[str, str] = {}
         self.given_extras: dict[tuple[str, ...], str] = {}
+        self.tools: ExampleTools | None = None
         self._unawaited: dict[object, tuple[str, str, int]] = {}
         self.unfinished: list[Step] = []
         self.on_late = on_late
@@ -224,8 +230,10 @@ class ExampleState:
             return f"{where}: {what} was never awaited, so nothing was asked: write await {what}(...)"
         for step in self.unfinished:
             if not step.cancelled:
-                fix = "await it before the function returns"
-                return f"a {step.kind} to {step.name} was still unanswered when the function had ended: {fix}"
+                what = f"a {step.kind} to {step.name} was still unanswered"
+                if step.kind in CALLED:
+                    what = f"the tool {step.name} was still running"
+                return f"{what} when the function had ended: await it before the function returns"
         return self.unanswered
 
     def refuse(self, message: str) -> NoReturn:

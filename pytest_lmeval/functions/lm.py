@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pytest_lmeval.functions.clients.answering import Clients
     from pytest_lmeval.functions.endpoint import Endpoint
     from pytest_lmeval.functions.judging import Grade, Judgment
+    from pytest_lmeval.functions.mcp_server import BlockingMcpServer, McpServer
+    from pytest_lmeval.functions.tools import ToolRecords, WithExample
     from pytest_lmeval.functions.user import BlockingUser, User
 
 _YES_NO = ("yes", "no")
@@ -32,13 +34,14 @@ _Client = TypeVar("_Client")
 class Services:
     """The askers for one model's examples: the model, its judge and its simulated user.
 
-    ``endpoint`` returns the endpoint for applications' own clients.
+    ``endpoint`` returns the endpoint for applications' own clients, ``tools`` the recorded calls of tools.
     """
 
     model: Asker
     judge: Asker | None
     endpoint: Callable[[], Endpoint]
     user: Asker | None
+    tools: Callable[[], ToolRecords]
 
     @cached_property
     def clients(self) -> Clients:
@@ -48,7 +51,24 @@ class Services:
         return Clients(self.model, self.endpoint())
 
 
-class LmBase(Trajectory):
+class _ToolMethods:
+    """The part of ``lm`` that concerns tools."""
+
+    def tool(
+        self: WithExample, function: Callable[_Given, _Result], *, once: bool = False
+    ) -> Callable[_Given, _Result]:
+        """Return ``function``, with each call recorded as a step of the kind ``tool``.
+
+        ``replay:`` and ``--lm-resume`` give recorded results back, by name, arguments, and the number of equal calls
+        before. Arguments and results must be JSON values. The tools of an example without a result run again, except
+        those with ``once``, for payments and mail: their calls are on disk before they begin and when they end.
+        """
+        from pytest_lmeval.functions.tools import example_tools, recorded_tool
+
+        return recorded_tool(example_tools(self), function, once=once)
+
+
+class LmBase(_ToolMethods, Trajectory):
     """The part of ``lm`` that neither awaits nor blocks."""
 
     def __init__(self, services: Services | None) -> None:
@@ -219,7 +239,7 @@ class Lm(LmBase):
         self,
         prompt: Prompt,
         *,
-        tools: Sequence[Mapping[str, Any]] = (),
+        tools: Sequence[Mapping[str, Any] | Callable[..., Any]] = (),
         tool_choice: str = "",
         stop: str | Sequence[str] = (),
         max_tokens: int | None = None,
@@ -233,8 +253,8 @@ class Lm(LmBase):
         The request obeys the run's retries and limits, and becomes a step. Without an answer, this raises AdapterError;
         even if caught, that makes the example an error, unless the request has ``may_fail`` or begins within ``with
         lm.may_fail():``. ``temperature``, ``model`` and ``options``, such as ``{"seed": 1}``, override the adapter's
-        own, if it accepts them. ``tools`` are functions that the model may call, each with ``name``, ``description``
-        and ``parameters``, a JSON Schema; the answer's ``tool_calls`` are the calls.
+        own, if it accepts them. ``tools`` are functions that the model may call, each from ``lm.tool`` or with
+        ``name``, ``description`` and ``parameters``, a JSON Schema; the answer's ``tool_calls`` are the calls.
         """
         state = self._running
         state.check_is_running("lm.ask")
@@ -315,6 +335,22 @@ class Lm(LmBase):
 
         return User(self, Persona(persona, goal, max_turns))
 
+    def mcp(
+        self, server: str | Sequence[str], *, env: Mapping[str, str] | None = None, timeout: float = 30
+    ) -> Coroutine[Any, Any, McpServer]:
+        """Return a server of the Model Context Protocol: its ``tools`` for ``lm.ask``, and ``await server.call(...)``.
+
+        ``server`` is a command, with its parts in a list or a text, or an http address. Its calls are steps, as those
+        of :meth:`tool`, and ``replay:`` starts no server. A command gets the SDK's few environment variables, and
+        ``env``. The server ends with the example. If it gives no reply within ``timeout`` seconds, this raises
+        ScoringError and makes the example an error.
+        """
+        from pytest_lmeval.functions.mcp_server import McpServer
+        from pytest_lmeval.functions.tools import example_tools
+
+        made = McpServer(example_tools(self), server, env, timeout)
+        return made.opened(self._running.record_call("lm.mcp"))
+
     async def _awaited(self, made: object, work: Asking[_Result]) -> _Result:
         self._running.mark_awaited(made)
         try:
@@ -353,6 +389,15 @@ class BlockingLm(LmBase):
         from pytest_lmeval.functions.user import BlockingUser
 
         return BlockingUser(self, Persona(persona, goal, max_turns))
+
+    def mcp(
+        self, server: str | Sequence[str], *, env: Mapping[str, str] | None = None, timeout: float = 30
+    ) -> BlockingMcpServer:
+        """Return a server of the Model Context Protocol; see :meth:`Lm.mcp`."""
+        from pytest_lmeval.functions.mcp_server import BlockingMcpServer
+        from pytest_lmeval.functions.tools import example_tools
+
+        return BlockingMcpServer(example_tools(self), server, env, timeout).opened()
 
     def _waited(self, work: Asking[_Result]) -> _Result:
         try:

@@ -147,6 +147,8 @@ class Runner:
             seconds = time.perf_counter() - started
             if unfinished := stop(state):
                 await _settled(unfinished)
+            if state.tools is not None:
+                await state.tools.aclose()
             if state.tasks:
                 await look_at_tasks(state)
             example.lm.leave()
@@ -237,11 +239,13 @@ async def _settled(unfinished: Sequence[Step]) -> None:
 
 
 def settle(state: ExampleState) -> None:
-    """Wait briefly while cancelled requests are still open, in a thread without a loop."""
+    """Wait briefly while cancelled requests are still open, and end servers, in a thread without a loop."""
     until = time.perf_counter() + _SETTLES_S
     unfinished = stop(state)
     while any(step.is_open for step in unfinished) and time.perf_counter() < until:
         time.sleep(_LOOK_S)
+    if state.tools is not None:
+        state.tools.close()
 
 
 def _check_that_it_ran(state: ExampleState) -> None:

@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Any
 
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.leaderboard.details import shown_name, steps_of
+from pytest_lmeval.leaderboard.details import CALLED, shown_name, steps_of
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.types import COST_UNKNOWN, Completion
 
@@ -22,15 +22,15 @@ class Step:
 
     ``kind`` is ``request``, ``judge``, ``span``, or defined by the application, such as ``tool``. ``input`` and
     ``output`` are JSON values. ``start_ms`` counts from the example's start; ``ms`` is the duration, None until the
-    step ends. ``key`` is the hash of a request. ``usage`` has the known ``prompt_tokens``, ``completion_tokens`` and
-    ``cost``. ``thoughts`` are a reasoning model's text before its answer. ``error`` explains a missing output. A
-    ``cached`` answer comes from another run and costs nothing now. A request that the application ``cancelled`` has no
-    answer and no error. If a request ``may_fail``, its failure is not an error of the example. For a request of an
-    application's own client, ``client`` has the requested ``model``, the ``options`` that comparisons use, the names of
-    the ``dropped`` fields, and as ``kept`` the example that the client was left over from; for ``lm.ask``, it has the
-    ``model`` if one was named.
-    ``served_by`` is the server's name for the model. ``adapter_key`` distinguishes judges of the same name; ``verdict``
-    is a judge's verdict, with its ``reason``. ``extra`` has the unknown fields of the answer, which are not shown.
+    step ends. ``key`` is the hash of a request, or of a call of a recorded tool. ``usage`` has the known
+    ``prompt_tokens``, ``completion_tokens`` and ``cost``. ``thoughts`` are a reasoning model's text before its answer.
+    ``error`` explains a missing output. A ``cached`` answer comes from another run and costs nothing now. A request
+    that the application ``cancelled`` has no answer and no error. If a request ``may_fail``, its failure is not an
+    error of the example. For a request of an application's own client, ``client`` has the requested ``model``, the
+    ``options`` that comparisons use, the names of the ``dropped`` fields, and as ``kept`` the example that the client
+    was left over from; for ``lm.ask``, it has the ``model`` if one was named. ``served_by`` is the server's name for
+    the model. ``adapter_key`` distinguishes judges of the same name; ``verdict`` is a judge's verdict, with its
+    ``reason``. ``extra`` has the unknown fields of the answer, which are not shown.
     """
 
     kind: str
@@ -54,7 +54,7 @@ class Step:
 
     @property
     def is_open(self) -> bool:
-        """True for a request that has no answer yet."""
+        """True for a request that has no answer yet, or a recorded call without an end."""
         return bool(self.key) and self.ms is None
 
     def to_json(self) -> dict[str, Any]:
@@ -93,7 +93,8 @@ def total_usage(steps: Iterable[Step]) -> dict[str, float]:
         if step.usage:
             for name, amount in sound_usage(step.usage).items():
                 total[name] = total.get(name, 0) + amount
-        if step.key and step.ms is not None and not (step.error or step.cancelled or step.cached):
+        is_answered = step.ms is not None and not (step.error or step.cancelled or step.cached)
+        if step.key and is_answered and step.kind not in CALLED:
             unknown += "cost" not in step.usage
     return {**total, COST_UNKNOWN: unknown} if unknown and "cost" in total else total
 

@@ -37,6 +37,8 @@ NOT_NAMED = "none"
 """Represents the value of an option that a request does not name."""
 VARIOUS = "various"
 """Represents values of an option that differ from request to request, such as random seeds."""
+CALLED = ("tool", "mcp")
+"""The kinds of recorded steps that ask no model: calls of tools, and lists of the tools of servers."""
 _ASKING = ("request", "http")
 _JUDGING = ("judge", "user")
 _MOST_NAMES = 10
@@ -160,7 +162,7 @@ def _function_notes(of_functions: Iterable[Trace], adapter: str) -> list[str]:
     counts: dict[str, Counter[str]] = {}
     for result, steps in of_functions:
         found = counts.setdefault(result.task, Counter())
-        found["cancelled"] += sum(bool(step.get("cancelled")) for step in steps)
+        found["cancelled"] += sum(bool(step.get("cancelled")) and step.get("kind") not in CALLED for step in steps)
         if result.score is not None:
             found["scored"] += 1
             found["silent"] += not any(step.get("kind") in _ASKING for step in steps)

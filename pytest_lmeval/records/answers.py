@@ -136,7 +136,14 @@ class Journal:
             return
         found = self._scrubber.scrub_answer(exchange_record(exchange))
         record = {**found, **({"adapter_key": key} if key else {})}
-        line = {"asking": self._asking, "task": task, "id": example, "judge": judge, "answer": record}
+        self._write({"asking": self._asking, "task": task, "id": example, "judge": judge, "answer": record})
+
+    def add_call(self, task: str, example: str, call: Mapping[str, object]) -> bool:
+        """Add the begin or the end of a tool's call; return False if that is impossible."""
+        found = self._scrubber.scrub_answer(dict(call))
+        return self._write({"asking": self._asking, "task": task, "id": example, "call": found})
+
+    def _write(self, line: Mapping[str, object]) -> bool:
         # Begin a new line, since a killed process may leave one without its end. A single write in append mode is not
         # mixed with writes of other threads and processes.
         text = "\n" + _encode(line)
@@ -146,6 +153,7 @@ class Journal:
             self._file.write(text.encode("ascii"))
         except (OSError, ValueError):  # ValueError: closed at the end of the run
             self._has_failed = True
+        return not self._has_failed
 
     def close(self) -> None:
         """Close the file."""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from io import BytesIO
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from pytest_lmeval.errors import UsageError
@@ -15,6 +16,7 @@ from pytest_lmeval.leaderboard.details import FUNCTION, answered_requests, steps
 from pytest_lmeval.records.ledger_lines import LedgerRuns, is_ledger, read_ledger
 from pytest_lmeval.records.recorded import check_schema, parse_json, recorded_exchanges, recorded_texts
 from pytest_lmeval.records.service import OUTSIDE, Outside
+from pytest_lmeval.records.tool_calls import Place, RecordedCall, calls_in
 
 _Kept = TypeVar("_Kept")
 _OUTPUT_KEYS = ("outputs", "output", "predictions", "prediction")
@@ -25,12 +27,13 @@ class Outputs(tuple[str, ...]):
 
     ``thoughts`` has the thoughts before each output, or is empty. ``cut_off`` means that an output was cut off.
     ``exchanges`` are the records of requests: of an example with several requests per response, or of an eval function,
-    which has no outputs.
+    which has no outputs. ``calls`` are the calls of an eval function's tools.
     """
 
     thoughts: tuple[str, ...] = ()
     cut_off: bool = False
     exchanges: tuple[Mapping[str, Any], ...] = ()
+    calls: Mapping[Place, RecordedCall] = MappingProxyType({})
 
     @classmethod
     def of(cls, outputs: tuple[str, ...], record: Mapping[str, Any]) -> Outputs:
@@ -39,15 +42,22 @@ class Outputs(tuple[str, ...]):
         thoughts = recorded_texts(record.get("thoughts", []), "thoughts")
         found.thoughts = thoughts if len(thoughts) == len(outputs) else ()
         found.cut_off = record.get("cut_off") is True
-        found.exchanges = recorded_exchanges(record.get("exchanges", [])) or recorded_exchanges(_of_function(record))
+        details = _details_of_function(record)
+        found.exchanges = recorded_exchanges(record.get("exchanges", [])) or recorded_exchanges(
+            answered_requests(details)
+        )
+        found.calls = calls_in(details)
         return found
 
+    @property
+    def has_answers(self) -> bool:
+        """True if there is anything to replay."""
+        return bool(self or self.exchanges or self.calls)
 
-def _of_function(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+
+def _details_of_function(record: Mapping[str, Any]) -> Mapping[str, Any]:
     details = record.get("details")
-    if not isinstance(details, Mapping) or FUNCTION not in details:
-        return []
-    return answered_requests(details)
+    return details if isinstance(details, Mapping) and FUNCTION in details else {}
 
 
 def read_recording(path: Path) -> Iterator[tuple[str | None, str, Outputs]]:
@@ -56,7 +66,7 @@ def read_recording(path: Path) -> Iterator[tuple[str | None, str, Outputs]]:
     if ledger is not None:
         # A resumed run may have asked an example again: its last result counts, and an error has no output.
         last = {key: outputs for run in ledger.runs for key, outputs in run.results.items()}
-        yield from ((*key, outputs) for key, outputs in last.items() if outputs or outputs.exchanges)
+        yield from ((*key, outputs) for key, outputs in last.items() if outputs.has_answers)
         try:
             if answers := recorded_exchanges(Outside.last_of(run.run for run in ledger.runs).answers):
                 outside = Outputs()
@@ -127,7 +137,8 @@ def _from_board(board: dict[str, Any], path: Path) -> Iterator[tuple[str | None,
         for record in _objects(row["per_example"], path):
             # Replay only the raw output: ``prediction`` is post-processed. An example without an output had no answer.
             raw = {key: record[key] for key in ("id", "outputs", "output") if record.get(key) is not None}
-            if _of_function(record):
+            details = _details_of_function(record)
+            if answered_requests(details) or calls_in(details):
                 raw.setdefault("outputs", [])
             if raw.keys() - {"id"}:
                 where = f"{path}: task {row.get('task')!r}"

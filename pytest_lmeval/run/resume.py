@@ -21,6 +21,7 @@ from pytest_lmeval.types import COST_UNKNOWN, Completion, ExampleResult, Generat
 
 if TYPE_CHECKING:
     from pytest_lmeval.records.answers import Recall
+    from pytest_lmeval.records.tool_calls import CallsByExample, KnownCalls
     from pytest_lmeval.run.answers import Model
     from pytest_lmeval.run.plan import Unit
 
@@ -45,7 +46,8 @@ class HeldResults:
     examples with a result in the ledger. ``started`` and ``complete`` describe the last run in the ledger.
     ``has_other_settings`` means that no run in the ledger had the current settings. ``nothing`` is the reason if there
     is nothing to resume. ``journal`` are answers to examples that may still lack a result, by the judge's name; "" is
-    the model. ``outside`` are the requests outside of examples.
+    the model. ``calls`` are their tools' calls that must run once. ``outside`` are the requests outside of
+    examples.
     """
 
     results: Mapping[tuple[str, str], ExampleResult] = field(default_factory=dict)
@@ -57,6 +59,7 @@ class HeldResults:
     nothing: str = ""
     journal: Mapping[str, AnswersByExample] = field(default_factory=dict)
     outside: Outside = NONE_OUTSIDE
+    calls: CallsByExample = field(default_factory=dict)
 
     @property
     def goes_on(self) -> bool:
@@ -108,6 +111,12 @@ class HeldResults:
     def judged(self, name: str, key: str) -> KnownAnswers:
         """Return the judge's answers to eval functions; ``name`` and ``key`` identify the judge."""
         return KnownAnswers(self.results.values(), name, self.journal, key)
+
+    def known_calls(self, task: str, example: str) -> KnownCalls:
+        """Return the calls of an example's tools."""
+        from pytest_lmeval.records.tool_calls import known_calls
+
+        return known_calls(self.calls, self.results.get((task, example)), (task, example))
 
     def _unfinished(self) -> list[Mapping[str, Any]]:
         by_example = (item for answers in self.journal.values() for item in answers.items())

@@ -39,9 +39,12 @@ async def test_words(row, lm):
     lm.score("polite", await lm.judge("Is it polite?", said) == "yes")
     lm.score("graded", (await lm.grade("Is a colour.", said, human_label=int(row["said"] == row["target"]))).score)
 
+def worded(said):
+    return "say: " + said
+
 @eval_task("asserted", data="words.csv", threads=True)
 def test_asserted(row, lm):
-    assert lm.ask("say: " + row["said"]).text == row["target"]
+    assert lm.ask(lm.tool(worded, once=True)(row["said"])).text == row["target"]
 
 def test_without_rows(lm):
     assert lm.ask("say: green").text == "green"

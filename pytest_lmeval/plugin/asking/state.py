@@ -27,6 +27,7 @@ from pytest_lmeval.plugin.settings.models import (
     configs,
     folder_of_run,
     held_ledger,
+    report_dir,
 )
 from pytest_lmeval.plugin.settings.settings import (
     label_of,
@@ -94,11 +95,14 @@ def files_of_run(config: pytest.Config, examples: int) -> RunFiles:
 
 def _held(config: pytest.Config, examples: int, asking: str) -> HeldResults:
     from pytest_lmeval.records.answers import read_journal
+    from pytest_lmeval.records.tool_calls import read_calls
     from pytest_lmeval.run.resume import read_held
 
     path = held_ledger(config, examples)
     held = with_usage_errors(lambda: read_held(path, asking))
-    return replace(held, journal=read_journal(path.parent, asking))
+    # A selection that goes on with the whole run's ledger must not repeat the whole run's calls.
+    calls = read_calls((report_dir(config), path.parent), asking)
+    return replace(held, journal=read_journal(path.parent, asking), calls=calls)
 
 
 def make_run(config: pytest.Config, registry: Registry, files: RunFiles) -> Run:

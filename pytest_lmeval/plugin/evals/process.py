@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.functions.loop import Loop
     from pytest_lmeval.functions.service import Service, ServiceUrl
     from pytest_lmeval.functions.spans import Spans
+    from pytest_lmeval.functions.tools import ToolRecords
     from pytest_lmeval.plugin.asking.state import RunState
     from pytest_lmeval.plugin.evals.session import EvalSession
 
@@ -192,7 +193,14 @@ def services_of(state: RunState, shared: Shared, engine: Any, judge: Any) -> Ser
     # Created here instead of in the event loop, because inspecting an adapter is slow.
     played = state.run.judges.user
     user = judging if played is None else _asker(state, shared.loop, played.engine, played)
-    return Services(_asker(state, shared.loop, engine), judging, lambda: shared.endpoint, user)
+    tools = partial(_tool_records, state, shared.loop, engine)
+    return Services(_asker(state, shared.loop, engine), judging, lambda: shared.endpoint, user, tools)
+
+
+def _tool_records(state: RunState, loop: Loop, engine: Any) -> ToolRecords:
+    from pytest_lmeval.functions.tools import ToolRecords
+
+    return ToolRecords(engine.adapter, state.files.held, state.run.journal, loop)
 
 
 class _Preparing:

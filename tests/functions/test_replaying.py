@@ -158,6 +158,7 @@ def test_a_run_replayed_has_the_answers_and_the_digest_of_the_run(
 def test_a_function_that_asks_otherwise_is_an_error_and_a_plain_recording_holds_one_request(project: Project) -> None:
     project.write("test_support.py", FUNCTION.replace('    lm.score("polite"', "    return\n    lm.score('polite'"))
     project.write("plain.replay.jsonl", '{"task": "support", "id": "a", "output": "aha"}\n')
-    options = ("test_support.py", "--lm-include-per-example", "-k", "test_ticket[a]")
+    project.write("counting.py", COUNTING)
+    options = ("test_support.py", "--lm-include-per-example", "-k", "test_ticket[a]", "--lm-judge=counting:Judge")
     assert 3 == project.run_pytest("--lm-adapter=replay:plain.replay.jsonl", *options).ret
     assert "holds one output, but this is a second request" in project.examples()["support:a"]["error"]

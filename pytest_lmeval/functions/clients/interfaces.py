@@ -28,7 +28,7 @@ KNOWN = ("/chat/completions", "/responses")
 MESSAGES = "/messages"
 """The path of Anthropic's interface, for adapters with ``takes_messages``."""
 _BASE = "/v1"
-_AZURE = re.compile(r"/openai(?:/v1)?(?:/deployments/[^/]+)?(?=/)")
+_AZURE = re.compile(r"(?:/v1)?(?:/openai(?:/v1)?(?:/deployments/[^/]+)?|/deployments/[^/]+)(?=/)")
 
 
 @dataclass(frozen=True, slots=True)

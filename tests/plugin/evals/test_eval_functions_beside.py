@@ -177,7 +177,7 @@ def test_after_x_nothing_more_is_begun_and_what_runs_is_cancelled(project: Proje
     assert 7 <= len((project.path / "cancelled.txt").read_text().splitlines()) <= 8
 
 
-def test_a_judge_is_asked_and_without_one_the_example_is_an_error(project: Project) -> None:
+def test_a_judge_is_asked_and_a_run_without_one_is_refused(project: Project) -> None:
     project.write("judge.py", "class Judge:\n    name = 'judge.v1'\n    def generate(self, prompts):\n"
                   "        return ['Yes.' if 'good' in p else 'dunno' for p in prompts]\n")  # fmt: skip
     write_tests(
@@ -190,8 +190,9 @@ def test_a_judge_is_asked_and_without_one_the_example_is_an_error(project: Proje
     assert ("passed", "judge") == (found["x:good"]["status"], found["x:good"]["details"]["steps"][0]["kind"])
     assert "the judge's reply is no label out of yes, no: 'dunno'" in found["x:bad"]["error"]
     assert 2 == len(found["x:bad"]["details"]["steps"])
-    project.run("tests", "--lm-include-per-example")
-    assert "tests/test_x.py:7: lm.judge: no judge" in project.examples()["x:good"]["error"]
+    refused = project.run("tests")
+    assert 4 == refused.ret
+    assert "asks a judge, and the run has no judge" in refused.stderr.str()
 
 
 def test_a_run_that_is_resumed_asks_only_what_has_no_answer(project: Project) -> None:

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.types import ToolCall as ToolCall
 
 else:
-    # Hidden from type checkers, which would accept any name as one of the package.
+    # Hidden from type checkers, which would otherwise accept any name as a member of the package.
     def __getattr__(name: str) -> Any:
         # The plugin is imported by every pytest run in the environment, so this import must be cheap.
         for module, names in _HOMES.items():

@@ -1,4 +1,4 @@
-"""``python -m pytest_lmeval`` is ``lmeval``."""
+"""``python -m pytest_lmeval`` runs the command ``lmeval``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Parse values from a command line or an ini file, for pytest's options and the commands.
 
-Each function raises argparse.ArgumentTypeError that says what it expected.
+Each function raises an argparse.ArgumentTypeError that describes the expected value.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class MaxErrors:
 
 
 def given(text: str) -> str:
-    """Return ``text``; raise an error for a blank one, usually an unset variable that was meant to name a file."""
+    """Return ``text``; raise an error if it is blank, as after an unset variable that was meant to name a file."""
     if not text.strip():
         raise argparse.ArgumentTypeError("expected a value, got an empty text")
     return text
@@ -48,7 +48,7 @@ def number(
     below: float = math.inf,
     whole: bool = False,
 ) -> Callable[[str], Any]:
-    """Return a parser for numbers; the arguments are those of :class:`pytest_lmeval.numbers.Number`."""
+    """Return a parser for numbers, with the arguments of :class:`pytest_lmeval.numbers.Number`."""
     allowed = Number(low, high, above=above, below=below, whole=whole)
 
     def parse(text: str) -> Any:
@@ -90,7 +90,7 @@ named_amount = named(Number(0))
 
 
 def shard(text: str) -> tuple[int, int]:
-    """Parse ``I/N``: part I of N, counted from 1."""
+    """Parse ``I/N``, which means part I of N, counted from 1."""
     part, slash, parts = text.partition("/")
     if not (slash and part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
         raise argparse.ArgumentTypeError(f"expected I/N, the I-th of N parts, such as 1/4, got {text!r}")
@@ -112,7 +112,7 @@ def key_value(text: str) -> tuple[str, Any]:
 
 
 def labelled_key_value(text: str) -> tuple[str, Any]:
-    """Parse ``KEY=VALUE`` or ``LABEL:KEY=VALUE``; keep the label in front of the key."""
+    """Parse ``KEY=VALUE`` or ``LABEL:KEY=VALUE``; the returned key includes the label."""
     name, equals, rest = text.partition("=")
     label, colon, key = name.rpartition(":")
     parsed, value = key_value(f"{key}{equals}{rest}")
@@ -120,7 +120,7 @@ def labelled_key_value(text: str) -> tuple[str, Any]:
 
 
 WORTH_A_PROCESS = 32
-"""The concurrency from which a client runs in its own process.
+"""The lowest concurrency at which a client runs in a separate process.
 
 At a lower concurrency, messages between processes cost more than sharing an interpreter with the items.
 """
@@ -129,7 +129,7 @@ THINK_TAGS = ("<think>", "</think>")
 
 
 def think_tags(text: str) -> tuple[str, str] | None:
-    """Parse ``OPEN,CLOSE``, the tags around a model's thoughts; return None for ``none``."""
+    """Parse ``OPEN,CLOSE``, the tags around a model's thoughts, or ``none``, which becomes None."""
     if text == "none":
         return None
     start, _, end = text.partition(",")

@@ -27,8 +27,8 @@ def encode_json(value: Any) -> bytes:
 def write_atomically(path: Path, data: bytes | Iterable[bytes]) -> None:
     """Write ``data``, or its parts in order, to ``path``; replace a regular file completely or not at all.
 
-    Create missing folders, follow links, and send the data to a device or a pipe. Raise OSError for a path that is
-    anything else, such as a folder.
+    Create missing folders and follow links. If ``path`` is a device or a pipe, send the data there. Raise OSError for
+    any other path, such as a folder.
     """
     if is_stream(path):
         return _send(path, data)
@@ -51,7 +51,7 @@ def write_atomically(path: Path, data: bytes | Iterable[bytes]) -> None:
 
 
 def is_stream(path: Path) -> bool:
-    """Return True if ``path`` is, or leads to, a device or a pipe."""
+    """Return True if ``path`` is a device or a pipe, or links to one."""
     mode = _mode(path) or 0
     return stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or stat.S_ISFIFO(mode)
 
@@ -84,7 +84,7 @@ def move_file(path: Path, to: Path) -> None:
 
 
 def _mode(path: Path) -> int | None:
-    """Return the mode of ``path``, links followed, or None if it does not exist."""
+    """Return the mode of ``path`` after following links, or None if it does not exist."""
     try:
         return os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -99,7 +99,7 @@ def _send(path: Path, data: bytes | Iterable[bytes]) -> None:
 
 
 def _opened_pipe(path: Path) -> int:
-    """Open a pipe; raise OSError if no reader opens it within 30 s, as a plain open would wait forever."""
+    """Open a pipe; raise OSError if no reader opens it within 30 s, because a plain open would wait forever."""
     until = time.monotonic() + _READER_WITHIN_S
     while True:
         try:

@@ -10,17 +10,17 @@ from typing import Any
 def compact_encoder(
     *, allow_nan: bool = False, sort_keys: bool = False, default: Callable[[Any], Any] | None = None
 ) -> Callable[[Any], str]:
-    """Return a function like ``json.dumps`` without blanks, for values without circular references."""
+    """Return a function like ``json.dumps`` that writes no blanks, and accepts no circular references."""
     options = {"allow_nan": allow_nan, "sort_keys": sort_keys, "check_circular": False}
     return json.JSONEncoder(separators=(",", ":"), default=default, **options).encode
 
 
 encode = compact_encoder()
-"""Write a value for a page or a file; reject NaN."""
+"""Encode a value for a page or a file; reject NaN."""
 
 
 def json_equal(one: Any, other: Any) -> bool:
-    """Return True if two JSON values are equal, in any order of keys; 1 equals 1.0 but not true."""
+    """Return True if two JSON values are equal, regardless of the order of keys; 1 equals 1.0 but not true."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, Mapping) and isinstance(other, Mapping):
@@ -31,7 +31,7 @@ def json_equal(one: Any, other: Any) -> bool:
 
 
 def json_key(value: Any) -> str:
-    """Return a text that two JSON values share exactly if they are equal."""
+    """Return a text that is the same for two JSON values exactly if they are equal."""
     return json.dumps(_without_fractions(value), sort_keys=True)
 
 

@@ -34,9 +34,9 @@ _LONGEST_DETAIL = 1000
 
 
 class LmevalError(Exception):
-    """Base of every exception this package raises on purpose.
+    """The base class of every exception this package raises on purpose.
 
-    ``exchanges`` are the requests and responses of an example before this error, if any.
+    ``exchanges`` holds the example's requests and responses before this error, if any.
     """
 
     exchanges: tuple[Any, ...] = ()
@@ -61,14 +61,14 @@ class UnknownName(UsageError):
 
 
 class BadTaskFile(LmevalError):
-    """A task file that cannot run; the message has one ``path:line: rule field: detail`` per fault."""
+    """A task file that cannot run; the message has one line ``path:line: rule field: detail`` per fault."""
 
 
 class RecordRefused(LmevalError):
     """A record that breaks a rule of its dialect."""
 
     def __init__(self, rule: str, field: str, detail: str) -> None:
-        # Errors hold the record's own text, which may be megabytes long.
+        # Error messages quote the record's text, which may be megabytes long.
         self.rule = rule
         self.field = field[:_LONGEST_DETAIL]
         self.detail = detail[:_LONGEST_DETAIL]
@@ -78,10 +78,10 @@ class RecordRefused(LmevalError):
 class AdapterError(LmevalError):
     """The adapter raised, or returned something that is not a response.
 
-    Errors of the same cause share ``cause`` even if their texts differ. ``retries`` counts the attempts before the last
-    one. ``status`` is the HTTP status of the server's reply, 0 without a reply. ``said`` is the server's error object:
-    message, type, code, param. ``together`` is the number of requests in the call that raised the error, 0 if no call
-    did.
+    Errors with the same cause have equal values of ``cause``, even if their texts differ. ``retries`` counts the
+    attempts before the last one. ``status`` is the HTTP status of the server's reply, or 0 without a reply. ``said`` is
+    the server's error object: message, type, code, param. ``together`` is the number of requests in the call that
+    raised the error, or 0 if no call raised it.
     """
 
     cause = ""
@@ -92,11 +92,11 @@ class AdapterError(LmevalError):
 
 
 class AdapterTimeout(AdapterError):
-    """No response within the time limit of a request."""
+    """No response arrived within the request's time limit."""
 
 
 class TransientError(AdapterError):
-    """No usable response this time, as from a busy server; the engine retries.
+    """An attempt got no usable response, for example from a busy server; the engine retries.
 
     ``retry_after`` is the delay in seconds that the server asked for, if any.
     """
@@ -107,7 +107,7 @@ class TransientError(AdapterError):
 
 
 class RequestRefused(AdapterError):
-    """The server refused this one request, as a content filter may."""
+    """The server refused only this request, as a content filter may."""
 
 
 class AdapterDown(AdapterError):
@@ -123,17 +123,17 @@ class ScoringError(LmevalError):
 
 
 class SandboxError(LmevalError):
-    """The sandbox could not run a program; nothing is known about the program."""
+    """The sandbox could not run a program, so nothing is known about the program."""
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
-    """Return ``" did you mean 'x'?"`` for the nearest choice, or an empty string if none is near."""
+    """Return ``" did you mean 'x'?"`` for the nearest choice, or an empty string if no choice is near."""
     near = difflib.get_close_matches(name, list(choices), n=1, cutoff=0.6)
     return f" did you mean {near[0]!r}?" if near else ""
 
 
 def nearest(name: str, choices: Iterable[str], otherwise: str = "") -> str:
-    """Return ``"; did you mean 'x'?"`` for the nearest choice, else ``otherwise`` and all choices.
+    """Return ``"; did you mean 'x'?"`` for the nearest choice, or ``otherwise`` and all choices if no choice is near.
 
     >>> nearest("hat", ["cat", "dog"]), nearest("ox", ["cat", "dog"]), nearest("ox", ["cat", "dog"], "there is")
     ("; did you mean 'cat'?", '', '; there is cat, dog')
@@ -145,6 +145,6 @@ def nearest(name: str, choices: Iterable[str], otherwise: str = "") -> str:
 
 
 def not_one_of(value: object, choices: Iterable[str]) -> str:
-    """Return a message that ``value`` is not a choice, with all choices and the nearest."""
+    """Return a message that ``value`` is not a choice, with all choices and the nearest choice."""
     known = list(choices)
     return f"{value!r:.80} is not one of {', '.join(known)}{nearest(str(value), known)}"

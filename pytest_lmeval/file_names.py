@@ -1,4 +1,4 @@
-"""Make unique file names of any text, safe on every file system."""
+"""Make unique file names from any text; they are safe on every file system."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ import re
 from collections.abc import Iterable
 
 LONGEST = 200
-"""The longest name, in characters: file systems allow 255, minus a number, a suffix and a temporary file's prefix."""
+"""The maximum length of a name, in characters: 255 on most file systems, less room for a number, prefix and suffix."""
 _OTHERS = re.compile(r"[^A-Za-z0-9_-]+")
 _OTHERS_BUT_DOTS = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def safe_name(text: str, usual: str, *, dots: bool = False) -> str:
-    """Return ``text`` as a file name without suffix, or ``usual`` if it has no allowed character.
+    """Return ``text`` as a file name without suffix, or ``usual`` if ``text`` has no allowed character.
 
-    Allowed are ASCII letters, digits and ``_-``; with ``dots``, also dots that are neither first nor last.
+    ASCII letters, digits and ``_-`` are allowed; with ``dots``, so are dots that are neither first nor last.
     """
     found = (_OTHERS_BUT_DOTS if dots else _OTHERS).sub("-", text).strip("-.")
     return found[:LONGEST].rstrip("-.") or usual
 
 
 class FileNames:
-    """Gives each name to one owner; names that differ only in case count as equal, as on some file systems."""
+    """Gives each name to one owner; like some file systems, it treats names that differ only in case as equal."""
 
     def __init__(self, reserved: Iterable[str] = ()) -> None:
         self._taken = {name.casefold(): name for name in reserved}
 
     def take(self, name: str) -> str:
-        """Take ``name`` and return ""; if an equal name is taken, return that name."""
+        """Take ``name`` and return ""; if an equal name is already taken, return that name."""
         if first := self._taken.get(name.casefold()):
             return first
         self._taken[name.casefold()] = name

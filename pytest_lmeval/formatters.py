@@ -1,6 +1,6 @@
 """Format a conversation as plain text for models without roles.
 
-A conversation that ends with an assistant message stays open after it, so that the model continues the message.
+If a conversation ends with an assistant message, the text stays open there, so that the model continues the message.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Formatter = Callable[[Sequence["Message"]], str]
 
 
 def concatenation(messages: Sequence[Message]) -> str:
-    r"""Return only the contents: an answer on the line after its question, other messages after a blank line.
+    r"""Return only the contents: put an answer on the line after its question, other messages after a blank line.
 
     >>> from pytest_lmeval.types import Message
     >>> talk = [Message("user", "2 + 2?"), Message("assistant", "4"), Message("user", "3 + 3?")]
@@ -37,13 +37,13 @@ def concatenation(messages: Sequence[Message]) -> str:
 
 
 def opening(messages: Sequence[Message]) -> str:
-    """Return the concatenation, ready for the assistant's next word."""
+    """Return the concatenation, extended so that the assistant's next word can follow."""
     text = concatenation(messages)
     return text if not messages or messages[-1].role == "assistant" else f"{text}\n"
 
 
 def joined(messages: Sequence[Message]) -> str:
-    """Join the contents as eval-framework's ``ConcatFormatter`` does: each answer directly after its question.
+    """Join the contents as eval-framework's ``ConcatFormatter`` does: each answer directly follows its question.
 
     A blank line follows a system message and an answer; the last content is stripped.
     """
@@ -67,8 +67,8 @@ def llama3(messages: Sequence[Message]) -> str:
 def from_tokenizer(tokenizer: Any) -> Formatter:
     """Return a formatter that applies the tokenizer's chat template.
 
-    The formatter raises AdapterError, with the roles, if the template rejects a conversation, such as one with a system
-    message.
+    The formatter raises an AdapterError that lists the roles if the template rejects a conversation, for example
+    because it has a system message.
     """
 
     def formatter(messages: Sequence[Message]) -> str:

@@ -1,7 +1,7 @@
 """A faster ``dataclasses.dataclass`` for classes with slots.
 
 ``dataclasses`` compiles six methods for each frozen class, each time a run starts. This module compiles only
-``__init__``; the other methods are closures that behave the same, which takes a third of the time.
+``__init__`` and uses equivalent closures for the other methods, which takes a third of the time.
 """
 
 from __future__ import annotations

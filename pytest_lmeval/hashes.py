@@ -13,26 +13,26 @@ from pytest_lmeval.types import Generate, LogLikelihood, Message, Request, value
 
 
 def request_hash(requests: Sequence[Request]) -> str:
-    """Return a SHA-256 of the content of requests, ignoring their example and repeat."""
+    """Return a SHA-256 of the requests' content, regardless of their example and repeat."""
     content = [_asked_text(request) for request in requests]
     return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()[:32]
 
 
 def numbered(requests: Sequence[Request]) -> list[Request]:
-    """Return the requests, with equal ones of the same repeat numbered."""
+    """Return the requests, with a number on each of several equal requests of the same repeat."""
     seen: Counter[tuple[int, str]] = Counter()
     return [with_ordinal(request, seen) if isinstance(request, Generate) else request for request in requests]
 
 
 def with_ordinal(request: Generate, seen: Counter[tuple[int, str]]) -> Generate:
-    """Return ``request``, numbered among equal requests of its repeat, and count it in ``seen``."""
+    """Return ``request`` with its number among equal requests of its repeat, and count it in ``seen``."""
     key = request.repeat, request_hash([request])
     seen[key] += 1
     return replace(request, nth=seen[key] - 1) if seen[key] > 1 else request
 
 
 def judge_key(judge: str, request: Generate) -> str:
-    """Return a SHA-256 of a judge and a request to it, ignoring the example."""
+    """Return a SHA-256 of a judge and a request to it, regardless of the example."""
     content = "\0".join([judge, request.text, str(request.repeat), str(request.max_tokens), *request.stop])
     return hashlib.sha256(content.encode("utf-8", "backslashreplace")).hexdigest()[:32]
 

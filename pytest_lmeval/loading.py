@@ -1,4 +1,4 @@
-"""Build the registry of built-in and installed parts; load task files and adapters with it."""
+"""Build the registry of built-in and installed parts, and use it to load task files and adapters."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def default_registry(*, entry_points: bool = True) -> Registry:
 
 
 def _own_metrics() -> dict[str, Metric]:
-    """Return the metrics that the modules of ``metrics/`` declare, by their names."""
+    """Return the metrics that the modules of ``metrics/`` declare, by name."""
     from pytest_lmeval import metrics
 
     found: dict[str, Metric] = {}
@@ -103,7 +103,7 @@ def _changed_at(folder: str) -> int:
 def load_tasks(
     *paths: str | Path, registry: Registry | None = None, configs: Sequence[Mapping[str, Any]] = ()
 ) -> list[Task]:
-    """Return the tasks in files and folders; raise BadTaskFile that names every bad record of every file.
+    """Return the tasks in files and folders; raise a BadTaskFile that lists every bad record of every file.
 
     ``configs`` holds values for the parameters of declarative tasks, as in a ``--lm-config`` file: one mapping for each
     variant of a task.
@@ -146,7 +146,7 @@ def load_all_tasks(task_dir: str | Path, registry: Registry | None = None) -> di
 
 
 def validate_task(record: object, *, line_number: int = 1, registry: Registry | None = None) -> Example:
-    """Return the example in a parsed record; raise RecordRefused for the first rule it breaks."""
+    """Convert a parsed record into an example; raise RecordRefused for the first rule that it breaks."""
     from pytest_lmeval.formats.compact import check_compact_record
     from pytest_lmeval.formats.jsonl import is_spec_record
 
@@ -158,7 +158,7 @@ def validate_task(record: object, *, line_number: int = 1, registry: Registry | 
 
 
 def validate_file(path: str | Path, registry: Registry | None = None) -> tuple[list[Example], list[RecordError]]:
-    """Return ``(examples, errors)`` of a task file: every valid record, and one error per bad one."""
+    """Return ``(examples, errors)`` of a task file: an example per valid record, and an error per bad record."""
     file = Path(path)
     loaded = load_file(file, file.stem, registry or default_registry(), is_named=True)
     return [example for task in loaded.tasks for example in task.examples], list(loaded.errors)

@@ -31,7 +31,7 @@ def is_share(value: object) -> TypeGuard[float]:
 
 
 def beside(value: float, least: float, style: str = ".4f") -> str:
-    """Format a score for display next to ``least``: in full if rounding would hide that it is lower.
+    """Format a score for display next to ``least``; do not round it if that would hide that it is lower.
 
     >>> beside(0.79996, 0.8), beside(0.75, 0.8)
     ('0.79996', '0.7500')
@@ -44,7 +44,7 @@ def beside(value: float, least: float, style: str = ".4f") -> str:
 class Number:
     """The finite numbers an option accepts: ``low`` to ``high``, ``above`` and ``below`` exclusive.
 
-    ``str`` gives a description to follow "expected". Whole numbers fit into 64 bits.
+    ``str`` returns a description that can follow the word "expected". Whole numbers must fit into 64 bits.
 
     >>> print(Number(0, 1), Number(above=0), Number(above=0, below=1), Number(1, whole=True), sep="; ")
     a number from 0 to 1; a number > 0; a number > 0 and < 1; a whole number >= 1
@@ -75,7 +75,7 @@ class Number:
         return value
 
     def parse(self, text: str) -> Any:
-        """Parse ``text`` as an allowed number; raise ValueError with the expectation and the text."""
+        """Parse ``text`` as an allowed number; raise a ValueError with the allowed numbers and the text."""
         try:
             number = int(text) if self.whole else float(text)
         except ValueError:
@@ -85,7 +85,7 @@ class Number:
         return number
 
     def of_option(self, name: str, given: object) -> Any:
-        """Return an ini option's value ``given``; raise UsageError that begins with its ``name``."""
+        """Check and return an ini option's value ``given``; raise a UsageError that begins with its ``name``."""
         try:
             return self.parse(str(given))
         except ValueError as error:

@@ -1,6 +1,6 @@
 """Post-process completions, and score them with metrics.
 
-Every rule is deterministic, stateless and linear in the length of the text. Each record uses exactly one.
+Every rule is deterministic, stateless and linear in the length of the text. Each record uses exactly one rule.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ANSWER_LINE = re.compile(r"(?:A:|####)(.*)")
 
 
 def post_process(rule: str, text: str) -> str:
-    """Return ``text`` processed by the rule called ``rule``; raise ``UnknownName`` if ``RULES`` lacks the name."""
+    """Return ``text`` processed by the rule called ``rule``; raise ``UnknownName`` for a name not in ``RULES``."""
     return extract(rule, text).text
 
 
@@ -51,13 +51,12 @@ def extract(rule: str, text: str) -> Extraction:
 
 
 def split_thoughts(text: str, tags: tuple[str, str], *, opened: bool = False) -> tuple[str, str] | None:
-    r"""Split ``text`` into the thoughts at its beginning and the answer after them; return None without thoughts.
+    r"""Split ``text`` into the thoughts at its beginning and the answer after them; return None if it has no thoughts.
 
-    A text begins with thoughts if it begins with the opening tag, or if a closing tag precedes the first opening one:
-    the prompt then contained the
-    opening tag. ``opened`` is True if the prompt is known to contain it. Splitting
-    repeats until the rest has no thoughts at its beginning. Unfinished thoughts leave no answer. Line breaks after the
-    closing tag are dropped, and a blank answer becomes empty.
+    A text begins with thoughts if it begins with the opening tag, or if its first closing tag precedes its first
+    opening tag, because the prompt then contained the opening tag. ``opened`` is True if the prompt is known to contain
+    it. Splitting repeats until the remaining text does not begin with thoughts. Unfinished thoughts leave no answer.
+    Line breaks after the closing tag are dropped, and a blank answer becomes empty.
 
     >>> split_thoughts("<think>A or C?</think>\nC", ("<think>", "</think>"))
     ('A or C?', 'C')
@@ -82,7 +81,7 @@ def split_thoughts(text: str, tags: tuple[str, str], *, opened: bool = False) ->
 
 
 def predicted(completion: Completion, rule: Rule, metric: Metric) -> Extraction:
-    """Return the prediction that ``metric`` scores: the text after the rule, or the output with its tool calls.
+    """Return the prediction that ``metric`` scores: the result of the rule, or the output with its tool calls.
 
     If the completion has thoughts but no answer, ``found`` is False.
     """
@@ -100,7 +99,7 @@ def apply_metric(
     """Score a prediction; return an ``unparsed`` score if there is nothing to score.
 
     ``helper`` is the sandbox that the metric needs, or the function that asks its judge. ``extras.not`` inverts a
-    right-or-wrong metric or a judge's level, but an unparsed prediction stays wrong.
+    right-or-wrong metric or a judge's level, but an unparsed prediction remains wrong.
     """
     given = (prediction.text, targets, extras)
     if metric.asks_judge and not prediction.found:
@@ -142,25 +141,26 @@ def _lower(text: str) -> Extraction:
 
 
 def _extract_letter(text: str) -> Extraction:
-    """Return the first A-E without an adjacent ASCII letter, else the first A-E anywhere, else ``""``."""
+    """Return the first letter A-E without an adjacent ASCII letter, or else the first A-E anywhere, or else ``""``."""
     match = _LONE_LETTER.search(text) or _LETTER.search(text)
     return Extraction(match[0], True) if match else Extraction("", False)
 
 
 def _extract_first_line(text: str) -> Extraction:
-    r"""Return the first non-blank line, stripped, else ``""``. Lines end with ``\n``, ``\r\n`` or ``\r``."""
+    r"""Return the first non-blank line, stripped, or ``""``. Lines end with ``\n``, ``\r\n`` or ``\r``."""
     match = _LINE.search(text)
     return Extraction(match[0].rstrip(), True) if match else Extraction("", False)
 
 
 def _extract_code_block(text: str) -> Extraction:
-    r"""Return the body of the first block fenced by three or more backticks; without one, the whole text as not found.
+    r"""Return the body of the first block fenced by three or more backticks, or the whole text as not found.
 
-    Follows CommonMark (https://spec.commonmark.org/0.31.2/#fenced-code-blocks): the info string may be anything, and a
-    line of at least as many backticks, indented by at most three spaces more than the fence, closes the block. Without
-    such a line the block runs to the end of the text, as after a stop sequence or a token limit. Two rules are more
-    lenient: text may precede the opening fence, and if no line closes the block, the first backticks that begin a line
-    of text or end a line of code do. An empty open block does not count as a block.
+    The rule follows CommonMark (https://spec.commonmark.org/0.31.2/#fenced-code-blocks): the info string may be
+    anything, and a line of at least as many backticks, indented by at most three spaces more than the fence, closes the
+    block. Without such a line the block runs to the end of the text, as after a stop sequence or a token limit. Two
+    points are more lenient than CommonMark: text may precede the opening fence, and if no line closes the block, the
+    first backticks that begin a line of text or end a line of code close it. An empty open block does not count as a
+    block.
 
     The body is dedented by the fence's indentation, loses its final newline, and has ``\n`` for ``\r\n``.
     """
@@ -195,10 +195,10 @@ def _dedent(body: str, at_most: int) -> str:
 
 
 def _extract_answer(text: str) -> Extraction:
-    """Return the text after the last ``A:`` or ``####`` that begins a line; without one, ``""`` as not found.
+    """Return the text after the last ``A:`` or ``####`` that begins a line, or ``""`` as not found.
 
-    The rule strips the text and removes commas between digits. A marker without text counts as not found, too. Callers
-    that extract targets must check ``found``, or two missing answers would be equal.
+    The rule strips the text and removes commas between digits. If no text follows the marker, the answer counts as not
+    found, too. Callers that extract targets must check ``found``; otherwise, two missing answers would be equal.
     """
     for line in reversed(text.split("\n")):
         if match := _ANSWER_LINE.match(line):

@@ -15,7 +15,7 @@ _KEYS = ("adapters", "plugins", "prices")
 
 
 def project_table(folder: Path) -> dict[str, Any]:
-    """Return the ``[tool.lmeval]`` table of the project in ``folder``; empty if the project has none."""
+    """Return the ``[tool.lmeval]`` table of the project in ``folder``, or an empty dict if there is no such table."""
     import tomllib
 
     path = folder / "pyproject.toml"
@@ -40,7 +40,7 @@ def register_project_plugins(registry: Registry, folder: Path) -> None:
 
 
 def registering_conftest(task: Path, folder: Path) -> Path | None:
-    """Return the conftest.py beside or above a task file, up to ``folder``, that defines pytest_lmeval_register."""
+    """Return the conftest.py that defines pytest_lmeval_register, in a task's folder or above it up to ``folder``."""
     for parent in task.absolute().parents:
         conftest = parent / "conftest.py"
         if conftest.is_file() and b"pytest_lmeval_register" in conftest.read_bytes():

@@ -41,7 +41,7 @@ Written = TypeVar("Written")
 
 
 def is_secret_name(name: str) -> bool:
-    """Return True if the name of a value marks it as secret; the only rule for hiding and rejecting secrets."""
+    """Return True if a value's name marks it as secret; no other rule decides which options to hide or reject."""
     words = [word.lower() for word in _WORD.findall(name)]
     if not words or name.lower() in _HARMLESS_NAMES:
         return False
@@ -105,10 +105,10 @@ def _assigned(text: str) -> Iterator[tuple[int, int]]:
 
 
 class Scrubber:
-    """Hides a run's known secrets in any text; false if it knows none.
+    """Hides a run's known secrets in any text; a scrubber without secrets is false.
 
     All output of a run passes through here before it reaches the cache, journal, reports or screen. Applications,
-    metrics and judges still get the text with its secrets.
+    metrics and judges still receive the unchanged text.
     """
 
     __slots__ = ("_known", "_long", "_masked", "_words")
@@ -131,7 +131,7 @@ class Scrubber:
         if known == self._known:
             return
         self._known = known
-        # In plain form, and as encoded in JSON and URLs.
+        # Include the forms that JSON and URLs use.
         written = {form for text in known for form in (text, json.dumps(text)[1:-1], quote(text, safe=""))}
         pieces = {piece for text in written for piece in _TELLING_PIECE.findall(text)}
         self._words = tuple(sorted(written | pieces, key=len, reverse=True))
@@ -153,18 +153,18 @@ class Scrubber:
         return _CUT.join(map(self._without_ends, text.split(_CUT))) if _CUT in text else text
 
     def scrub_answer(self, value: Written) -> Written:
-        """Hide the long secrets in every text of a model's answer; a short one may be an ordinary word."""
+        """Hide long secrets in every text of a model's answer; a short secret may be an ordinary word."""
         return value if self._long is None else _with_texts(value, self._hide_long, self._hide_long)
 
     def scrub_all(self, value: Written) -> Written:
-        """Scrub every text in JSON values; in keys hide only long secrets, because a short one may be a name."""
+        """Scrub every text in JSON values; in keys, hide only long secrets, because a short secret may be a name."""
         return _with_texts(value, self.scrub, self._hide_long) if self else value
 
     def _hide_long(self, text: str) -> str:
         return text if self._long is None else self._long.sub(HIDDEN, text)
 
     def _without_ends(self, part: str) -> str:
-        """Return the text between two cuts, minus any partial secret at either end."""
+        """Return the text between two cuts, without partial secrets at either end."""
         for word in self._words:
             if word[:_SHORTEST_MASKED] in part[-len(word) :]:
                 part = next((f"{part[:-n]}{HIDDEN}" for n in _ends(word) if part.endswith(word[:n])), part)
@@ -206,7 +206,7 @@ def secrets_among(options: Mapping[str, Any]) -> Iterator[str]:
 
 
 def secrets_in_environment() -> Iterator[str]:
-    """Yield environment variables' values whose names and form suggest secrets."""
+    """Yield the values of environment variables whose names and values look like secrets."""
     for name, value in os.environ.items():
         if is_secret_name(name) and _looks_secret(value) and not os.path.exists(value):
             yield value.strip()

@@ -28,12 +28,12 @@ Rule = Callable[[str], Extraction]
 AdapterFactory = Callable[..., Any]
 """``(argument, **options) -> adapter``; ``argument`` is the part of ``NAME:ARGUMENT`` after the colon, or ''."""
 Loader = Callable[["TaskSource", "Registry"], "LoadedFile"]
-"""``(source, registry) -> the file's tasks and bad records``."""
+"""``(source, registry) -> loaded``, the file's tasks and bad records."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A loader for files with a given suffix whose names match ``pattern``."""
+    """A loader for files that have a given suffix and whose names match ``pattern``."""
 
     suffix: str
     load: Loader
@@ -49,9 +49,9 @@ class Registry:
     adapters: dict[str, AdapterFactory] = field(default_factory=dict)
     formats: dict[str, Format] = field(default_factory=dict)
     loaders: list[Callable[[Path], LoadedFile | None]] = field(default_factory=list)
-    """Called for any file before the formats: the ``pytest_lmeval_load_task`` entry points."""
+    """The ``pytest_lmeval_load_task`` entry points, called for each file before the formats."""
     listeners: list[EntryPoint] = field(default_factory=list)
-    """Called with the board of a finished pytest run: the ``pytest_lmeval_leaderboard`` entry points, not yet loaded.
+    """The ``pytest_lmeval_leaderboard`` entry points, not yet loaded; called with the board of a finished pytest run.
     """
 
     def copy(self) -> Registry:
@@ -74,11 +74,11 @@ class Registry:
         self.add_declared(Metric(name, function, threshold, needs_sandbox, tuple(extras)))
 
     def add_declared(self, metric: Metric) -> None:
-        """Add a metric by its declaration."""
+        """Add a declared metric."""
         self._add(self.metrics, "metric", metric.name, metric)
 
     def add_rule(self, name: str, function: Callable[[str], str | None]) -> None:
-        """Add a post-process rule; ``function(text)`` returns the prediction, or None if it finds none."""
+        """Add a post-process rule; ``function(text)`` returns the prediction, or None if it finds no prediction."""
         _check_callable(self.rules, "post-process rule", name, function, ("text",))
 
         def rule(text: str) -> Extraction:
@@ -115,7 +115,7 @@ class Registry:
 
 
 def wrong_arguments(function: Callable[..., Any], count: int) -> str:
-    """Return why ``function`` cannot be called with ``count`` values; "" if it can be, or its signature is unknown."""
+    """Return why ``function`` cannot be called with ``count`` values, or "" if it can or its signature is unknown."""
     import inspect
 
     try:
@@ -132,7 +132,7 @@ def wrong_arguments(function: Callable[..., Any], count: int) -> str:
 def _check_callable(
     table: Mapping[str, Any], kind: str, name: str, function: Callable[..., Any], takes: Sequence[str]
 ) -> None:
-    """Raise UsageError for a function with the wrong arguments, before the run pays for requests."""
+    """Raise UsageError for a function with the wrong parameters, before the run pays for requests."""
     if name in table:
         return
     wrong = wrong_arguments(function, len(takes)) if callable(function) else f"it is a {type(function).__name__}"

@@ -1,4 +1,4 @@
-"""The contract of a task: named examples, their requests and their scores."""
+"""The contract of a task, which provides named examples, their requests and their scores."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ Prompt = str | tuple[Message, ...]
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """A request to the model that plays the user; ``take`` converts the reply into the next request."""
+    """A request to the model that simulates the user; ``take`` converts the reply into the next request."""
 
     request: Generate
     take: Callable[[str], Generate | Aside | None]
 
 
 FollowUp = Callable[[Sequence[Exchange]], Generate | Aside | None]
-"""Returns the next request after one or more exchanges, or None at the end.
+"""Returns the request that follows one or more exchanges, or None at the end.
 
 The optional method ``opening`` converts the example's request into the first request.
 """
 
 
 def render(example: Example) -> Prompt:
-    r"""Return the prompt of ``example``: few-shot examples first, blocks separated by a blank line.
+    r"""Return the prompt of ``example``: few-shot examples first, with a blank line between blocks.
 
     If the example has messages, return them unchanged.
 
@@ -63,25 +63,25 @@ def render(example: Example) -> Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """Helpers for scoring; each is created once per run."""
+    """Helpers for scoring, created once per run."""
 
     sandbox: Sandbox | None = None
     judge: Any = None
 
 
 def name_fault(name: str, taken_by: object = None) -> str:
-    """Return why a task cannot be called ``name``, perhaps because ``taken_by`` is; "" if it can."""
+    """Return why a task cannot be called ``name``, for example because ``taken_by`` has that name; "" if it can."""
     if name == OVERALL:
         return f"the task name {name!r} is reserved for the score over all tasks: choose another"
     return f"the task name {name!r} is taken by {taken_by}" if taken_by is not None else ""
 
 
 class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
-    """A task, one row of the leaderboard: required members, and defaults for the optional ones.
+    """A task, which is one row of the leaderboard: its required members, and defaults for its optional members.
 
-    Tasks need not inherit from this class: :func:`complete` adds the optional members to any object with the required
-    ones. Every default is a property or a method, which a dataclass would take for the default of a field with the same
-    name. To declare such a field without a default, write ``name: type = field()``.
+    Tasks need not inherit from this class: :func:`complete` adds the optional members to any object that has the
+    required members. Every default is a property or a method. In a subclass that is a dataclass, it would become the
+    default of a field with the same name. To declare such a field without a default, write ``name: type = field()``.
     """
 
     __slots__ = ()
@@ -96,7 +96,7 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
         @property
         @abstractmethod
         def name(self) -> str:
-            """The name of the row, unique in a run."""
+            """The name of the row, which is unique within a run."""
 
         @property
         @abstractmethod
@@ -111,7 +111,7 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
         @property
         @abstractmethod
         def metric(self) -> str:
-            """The metric's name as the file spells it; ``mixed`` if examples differ."""
+            """The metric's name as the file spells it, or ``mixed`` if the examples have different metrics."""
 
         @property
         @abstractmethod
@@ -136,11 +136,11 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
 
         @abstractmethod
         def scoring(self, example: Example) -> Mapping[str, Any]:
-            """Return everything else that affects the example's score, as JSON for the content hash."""
+            """Return all other values that affect the example's score, as JSON for the content hash."""
 
     @property
     def key(self) -> str:
-        """Another name for the task in options, shared by its variants. By default "": options use only the name."""
+        """A second name for the task in options, shared by its variants. By default "": options use only the name."""
         return ""
 
     @property
@@ -150,12 +150,12 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
 
     @property
     def display_name(self) -> str:
-        """The task's title. By default "": reports show the name."""
+        """The task's title. The default is "": reports then show the name."""
         return ""
 
     @property
     def needs(self) -> str:
-        """The method that an adapter must have, such as ``loglikelihood``. By default "": any adapter will do."""
+        """The method that an adapter must have, such as ``loglikelihood``. By default "": any adapter is suitable."""
         return ""
 
     @property
@@ -165,7 +165,7 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
 
     @property
     def random_baseline(self) -> float | None:
-        """The score of random guessing, in [0, 1). By default None: unknown, so the row has no centred score."""
+        """The score of random guessing, in [0, 1). By default None (unknown): the row then has no centred score."""
         return None
 
     @property
@@ -180,17 +180,17 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
 
     @property
     def has_score(self) -> bool:
-        """False if the task can never have a score. By default True."""
+        """False if the task can never have a score. The default is True."""
         return True
 
     @property
     def score_metric(self) -> str:
-        """The aggregated metric that becomes the task's score if its examples have none. By default "": none."""
+        """The aggregated metric that becomes the task's score if its examples have no scores. By default ""."""
         return ""
 
     @property
     def aggregates(self) -> bool:
-        """True if a run calls :meth:`aggregate` with all results. By default False: the row has only means."""
+        """True if a run calls :meth:`aggregate` with all results. By default False: the row then has only means."""
         return False
 
     def aggregate(self, results: Sequence[ExampleResult]) -> Mapping[str, Any]:
@@ -202,29 +202,29 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
 
     @property
     def own_metrics(self) -> Mapping[str, Metric]:
-        """The task's own metrics by name, which take precedence over the registry's. By default none."""
+        """The task's own metrics by name, which take precedence over the registry's. Empty by default."""
         return {}
 
     def prepared(self, adapter: Any) -> Task:
-        """Return the task, adapted to ``adapter``, before its first request. By default the task itself.
+        """Return the task adapted to ``adapter``; called before the first request. By default, return the task itself.
 
         Raise UsageError if ``adapter`` does not support the task; the run then sends none of its requests.
         """
         return self
 
     def conversation(self, example: Example) -> FollowUp | None:
-        """Return a function that produces follow-up requests. By default None: each response takes one request.
+        """Return a function that produces follow-up requests. By default None: each response then takes one request.
 
         With a conversation, the response is one Completion whose ``exchanges`` are all of its requests.
         """
         return None
 
     def judge_requests(self, example: Example, responses: Sequence[Response]) -> Sequence[Generate] | None:
-        """Return the requests to the judge that are known before scoring. By default None."""
+        """Return the requests to the judge that are known before scoring. By default, return None."""
         return None
 
     def unprompted(self, example: Example) -> Mapping[str, Any] | None:
-        """Return :meth:`scoring` without the parts that only affect the prompt. By default None: no such parts."""
+        """Return :meth:`scoring` without the parts that only affect the prompt; by default None, for no such parts."""
         return None
 
     def judges(self, example: Example) -> Sequence[str]:
@@ -238,7 +238,7 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
     def record(self, example: Example) -> Mapping[str, Any]:
         """Return the record of ``example`` for ``lmeval test`` to show.
 
-        By default the prompt, the targets, the metric, and any metadata.
+        By default, the record has the prompt, the targets, the metric, and any metadata.
         """
         shown = {"prompt": example.prompt, "targets": list(example.targets), "metric": example.metric}
         return {**shown, **({"metadata": example.metadata} if example.metadata else {})}
@@ -254,7 +254,7 @@ OPTIONAL_MEMBERS = tuple(name for name in vars(Task) if not name.startswith("_")
 def complete(task: Any) -> Task:
     """Return ``task`` with defaults for its missing optional members, or unchanged if none is missing.
 
-    Call it once for every task from outside this package. Raises UsageError that names missing required members.
+    Call this once for every task from outside this package. Raise a UsageError that names missing required members.
     """
     lacking = [name for name in REQUIRED_MEMBERS if not hasattr(task, name)]
     if lacking:

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable
 
 OURS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
-"""The beginning of this package's module paths."""
+"""The folder of this package, as the beginning of its modules' paths."""
 
 # CI runners obey these commands in a job's output: ``::`` at the start of a line, after blanks, and ``##[``,
 # ``##vso[``, ``##teamcity[`` anywhere. Each match ends with the character to escape.
@@ -45,8 +45,8 @@ def printable(text: str, *, keep: str = "\n\t", folds: bool = True) -> str:
     r"""Escape everything in ``text`` that a terminal or a CI runner would obey rather than show.
 
     Escape every control character and lone surrogate that is not in ``keep``, and the first character of commands to CI
-    runners. Without ``folds``, also escape line beginnings that would fold the log; this package's own diffs have
-    headings like these. Printable text stays unchanged.
+    runners. Without ``folds``, also escape line beginnings that would fold the log, which headings of this package's
+    diffs resemble. Printable text stays unchanged.
 
     >>> print(printable("  ::error::no"), printable("see ##[group]", keep=""))
       \x3a:error::no see \x23#[group]
@@ -60,19 +60,19 @@ def printable(text: str, *, keep: str = "\n\t", folds: bool = True) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Return ``text`` on one line, with markup escaped: names and outputs must not open a cell, tag or link."""
+    """Return ``text`` on one line with markup escaped, so that names and outputs cannot open a cell, tag or link."""
     text = printable(" ".join(text.split())).translate(_MARKUP)
     # GitHub also links addresses without markup.
     return _WWW.sub(r"\1&#46;", text.replace("://", "&#58;//"))
 
 
 def holds_command(text: str) -> bool:
-    """Return True if a CI runner would find a command in ``text`` as it is."""
+    """Return True if a CI runner would find a command in the unescaped ``text``."""
     return _COMMAND.search("\n".join(text.splitlines())) is not None
 
 
 def node_path(path: str) -> str:
-    """Return ``path`` for a node id: on one line, without ``::`` or characters that control a terminal."""
+    """Return ``path`` in a form for node ids: on one line, without ``::`` or characters that control a terminal."""
     return _NOT_IN_A_PATH.sub(lambda found: "".join(map(_spelled_out, found[0])), path)
 
 
@@ -82,7 +82,7 @@ def item_name(text: str) -> str:
 
 
 def unique(name: str, taken: set[str]) -> str:
-    """Return ``name`` and add it to ``taken``; append a number if it is already there."""
+    """Return ``name``, with a number appended if it is already in ``taken``, and add the result to ``taken``."""
     free, number = name, 2
     while free in taken:
         free, number = f"{name}-{number}", number + 1
@@ -97,16 +97,16 @@ def own_name(nodeid: str, id: str) -> str:
 
 
 def node_name(text: str) -> str:
-    """Return ``text`` as the part of a node id after the file: printable ASCII, like pytest's parameters."""
+    """Return ``text`` as the part of a node id after the file, in printable ASCII like pytest's parameters."""
     return _NOT_IN_A_NODE.sub("-", printable(text, keep="")) or "-"
 
 
 LONGEST_SHOWN = 60_000
-"""The most characters of one text to show on a page."""
+"""The maximum number of characters of one text that a page shows."""
 
 
 def cut(text: str, longest: int = LONGEST_SHOWN) -> str:
-    """Return ``text``, without its middle if it has more than ``longest`` characters."""
+    """Return ``text``; if it has more than ``longest`` characters, cut out its middle."""
     if len(text) <= longest:
         return text
     half = longest // 2
@@ -146,7 +146,7 @@ def is_installed(path: str) -> bool:
 def portable_path(path: str) -> str:
     """Return the part of a source file's path that is the same on every machine.
 
-    This is the part after ``site-packages`` or the working folder; failing that, the file's name.
+    This is the part after ``site-packages`` or the working folder, or else the file's name.
     """
     _, installed, inside = path.rpartition(f"{os.sep}site-packages{os.sep}")
     if installed:

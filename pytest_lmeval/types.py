@@ -1,6 +1,6 @@
 """Core types: examples, requests, responses, scores and results.
 
-All are immutable. An example passes through them in this order::
+All types are immutable. An example passes through them in this order::
 
     Example -> Generate | LogLikelihood -> Completion | LogProb -> Score -> ExampleResult
 """
@@ -21,10 +21,10 @@ from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.text import printable
 
 OVERALL = "overall"
-"""The name of the score over all tasks; reserved, so no task may use it."""
+"""The name of the score over all tasks; no task may have this name."""
 Status = Literal["passed", "failed", "below", "measured", "quarantined", "excluded", "error", "timeout"]
 UNSCORED = frozenset({"error", "timeout"})
-"""Statuses without a score; they fail the example's test, unless ``--lm-max-errors`` allows it."""
+"""Statuses without a score; they fail the example's test, unless ``--lm-max-errors`` tolerates them."""
 FAILED = UNSCORED | {"failed"}
 """Statuses that fail an example's test under every gate."""
 WITHOUT_SCORE = frozenset({"measured", "excluded", "error", "timeout"})
@@ -44,7 +44,7 @@ class _Nothing(dict[str, Any]):
 
 
 NOTHING: Mapping[str, Any] = _Nothing()
-"""The shared empty mapping, which saves 64 bytes per value."""
+"""The shared empty mapping; each value that uses it saves 64 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +57,10 @@ class FewShot:
 
 @dataclass(frozen=True, slots=True)
 class ExamplePolicy:
-    """Settings of one example for the run: gate, repeats and selection.
+    """One example's settings for a run: gate, repeats and selection.
 
     ``cluster`` groups examples that share something, such as a source text. At least ``passes`` of the ``repeats`` must
-    pass; None defers to the run. If ``threshold`` is None, the metric's threshold applies.
+    pass; None means the run's setting. If ``threshold`` is None, the metric's threshold applies.
     """
 
     cluster: str = ""
@@ -97,11 +97,11 @@ def policy_of(metadata: Mapping[str, Any]) -> ExamplePolicy:
 class Example:
     """One record of a task.
 
-    ``metric`` is spelled as in the file. ``metadata`` holds everything else that decides the score or describes the
-    example: ``metadata`` of a spec record, ``extras`` of a compact one. ``line`` counts from 1. If a task uses
+    ``metric`` has the file's spelling. ``metadata`` holds all other values that affect the score or describe the
+    example: a spec record's ``metadata``, or a compact record's ``extras``. ``line`` counts from 1. If a task uses
     messages, ``messages`` is the whole conversation, few-shot examples included, and ``prompt`` is the text for
-    readers. ``place`` counts the preceding rows of data, from 0, if several examples share a line. ``policy`` is read
-    from ``metadata`` when the example is created.
+    readers. If several examples share a line, ``place`` is the number of data rows before this example. ``policy`` is
+    read from ``metadata`` when the example is created.
     """
 
     id: str
@@ -123,7 +123,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class RecordError:
-    """A bad record of a task file: its place, the rule it breaks and the field at fault."""
+    """A bad record of a task file: its place, the rule that it breaks, and the field at fault."""
 
     line_number: int
     task_id: str | None
@@ -133,7 +133,7 @@ class RecordError:
 
     def at(self, path: object) -> str:
         """Return the line that reports this error for ``path``."""
-        # The record may name its own field, and the name must not break the line.
+        # The name of a field may come from the record, and must not break the line.
         return printable(f"{path}:{self.line_number}: {self.rule} {self.field}: {self.detail}", keep="")
 
 
@@ -149,7 +149,7 @@ class ToolCall(NamedTuple):
 
     @property
     def values(self) -> dict[str, Any] | None:
-        """The arguments by name; None if the text is not a JSON object. Blank text and ``null`` mean no arguments."""
+        """The arguments by name, or None if the text is no JSON object. Blank text and ``null`` mean no arguments."""
         if not self.arguments.strip():
             return {}
         try:
@@ -195,7 +195,7 @@ class Message:
 
 
 class Joined(tuple[Message, ...]):
-    """A conversation to be rendered by :func:`formatters.joined`: messages contain their own line ends."""
+    """A conversation whose messages include their line ends, so that :func:`formatters.joined` must render it."""
 
     __slots__ = ()
 
@@ -206,13 +206,13 @@ class BestEffort(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """Request a completion of ``prompt``, text or a conversation, for example ``id`` of ``task``.
+    """A request for a completion of ``prompt``, a text or a conversation, for the example ``id`` of ``task``.
 
     ``repeat`` numbers the independent responses to one prompt, from 0. ``options``, such as ``temperature``, override
-    the adapter's own for this request; an adapter lists the ones it accepts in ``request_options``. ``tools`` are the
-    functions the model may call: ``name``, ``description`` and ``parameters``, a JSON Schema. ``tool_choice`` is
-    ``auto``, ``none``, ``required`` or the name of the tool to call; "" leaves the choice to the server. With a cache,
-    ``nth`` counts the preceding equal requests of the same repeat.
+    the adapter's options for this request; the adapter's ``request_options`` lists the options that it accepts.
+    ``tools`` are the functions the model may call: ``name``, ``description`` and ``parameters``, a JSON Schema.
+    ``tool_choice`` is ``auto``, ``none``, ``required`` or the name of the tool to call; "" leaves the choice to the
+    server. With a cache, ``nth`` is the number of equal requests before this one in the same repeat.
     """
 
     prompt: str | tuple[Message, ...]
@@ -239,7 +239,7 @@ class Generate:
 
 @dataclass(frozen=True, slots=True)
 class LogLikelihood:
-    """Request the probability of ``continuation`` after ``context``.
+    """A request for the probability of ``continuation`` after ``context``.
 
     ``messages`` is the conversation that ``context`` renders, or empty: an adapter with a chat template formats the
     messages and ignores ``context``. ``rolling`` scores a whole text without a context; the adapter reads a text longer
@@ -258,17 +258,18 @@ class LogLikelihood:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Completion:
-    """A model's answer and its metadata.
+    """A model's answer, with metadata.
 
-    ``latency_ms`` is the duration of this request alone, ``ttft_ms`` the time to its first token. ``logprobs`` are the
-    natural log-probabilities of its tokens. ``confidence`` is the model's own probability that its answer is right, in
-    [0, 1]. Token counts come from the server; ``cost`` is in the currency of the adapter's prices. ``thoughts`` are a
-    reasoning model's text before its answer, and are never scored. ``reasoning_tokens`` is their share of
-    ``completion_tokens``. ``tool_calls`` are the calls that the model requests. If one response took several requests,
-    ``exchanges`` lists all of them in order, including this one as the last. A ``cached`` answer comes from another
-    run, and costs no money or time. ``retries`` counts the attempts before this one; the engine sets it. ``served_by``
-    is the server's name for the model that answered. ``asides`` records a simulated user's replies. ``extra`` has
-    fields of the server's reply that this package does not know, as JSON text; see :mod:`~pytest_lmeval.extra`.
+    ``latency_ms`` is the duration of this request alone, and ``ttft_ms`` the time to its first token. ``logprobs`` are
+    the natural log-probabilities of its tokens. ``confidence`` is the probability, in [0, 1], that the model assigns to
+    its answer being right. Token counts come from the server; ``cost`` is in the currency of the adapter's prices.
+    ``thoughts`` are a reasoning model's text before its answer, and are never scored. ``reasoning_tokens`` is their
+    share of ``completion_tokens``. ``tool_calls`` are the calls that the model requests. If one response took several
+    requests, ``exchanges`` lists all of them in order, ending with this one. A ``cached`` answer comes from another
+    run, and costs neither money nor time. ``retries`` counts the attempts before this one; the engine sets it.
+    ``served_by`` is the server's name for the model that answered. ``asides`` records a simulated user's replies.
+    ``extra`` has fields of the server's reply that this package does not know, as JSON text; see
+    :mod:`~pytest_lmeval.extra`.
     """
 
     text: str
@@ -291,7 +292,7 @@ class Completion:
     extra: str = ""
 
     def __repr__(self) -> str:
-        """Return the fields that differ from their defaults, to keep failed asserts short."""
+        """Return only the fields that differ from their defaults, to keep the messages of failed asserts short."""
         given = ((each.name, getattr(self, each.name), each.default) for each in fields_of(self))
         return f"Completion({', '.join(f'{name}={value!r}' for name, value, default in given if value != default)})"
 
@@ -319,8 +320,8 @@ class Completion:
     def output(self) -> str:
         """The response in the format of ledgers, replays and digests.
 
-        This is the text or, if there are tool calls, compact JSON of text and calls. Several requests give a JSON array
-        of their outputs.
+        This is the text or, if there are tool calls, compact JSON of text and calls. After several requests, it is a
+        JSON array of their outputs.
         """
         if self.exchanges:
             return _encode([each.response.output for each in self.exchanges])
@@ -345,7 +346,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class LogProb:
-    """Natural log-probability of a continuation: the total, one per token, and whether it is the greedy continuation.
+    """The natural log-probability of a continuation, in total and per token, and whether the continuation is greedy.
 
     ``ids`` identify the continuation's tokens, one per entry of ``tokens``, if the adapter provides them.
     """
@@ -373,13 +374,14 @@ Response = Completion | LogProb
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The score of one prediction, in [0, 1], with details for readers.
+    """The score of a prediction, in [0, 1], with details for readers.
 
     ``details`` holds JSON values, e.g. ``code_status``. ``unparsed`` means that the post-process rule extracted
-    nothing; reports count this separately from a wrong answer. ``metrics`` are further scores of the prediction by
-    metric, each in [0, 1]. ``excluded`` is the task's reason to exclude the example from its scores. If ``measured``,
-    only the task's aggregations score the example, and ``value`` is ignored. ``usage`` is the model usage of scoring,
-    under the names of :class:`ExampleResult`. ``thresholds`` are minimum values for scores in ``metrics``.
+    nothing; reports count this separately from a wrong answer. ``metrics`` holds further scores of the prediction by
+    metric, each in [0, 1]. ``excluded`` is the task's reason for excluding the example from its scores. If
+    ``measured``, only the task's aggregations score the example, and ``value`` is ignored. ``usage`` counts the tokens
+    and costs of scoring, under the names that :class:`ExampleResult` uses. ``thresholds`` are minimum values for scores
+    in ``metrics``.
     """
 
     value: float
@@ -402,12 +404,12 @@ class Metric:
     """A per-example metric, with a default threshold for its examples.
 
     With ``needs_sandbox``, the function takes the sandbox as a fourth argument. ``extras`` lists the keys of a record's
-    ``extras`` that it reads. ``package`` is an optional dependency that it imports to score, and ``install`` the pip
-    requirement for it. If ``needs_targets`` is False, records need no targets. If ``takes_calls``, the function gets
-    the output in ledger format, tool calls included, and requests offer ``extras.tools`` to the model. ``check`` raises
-    RecordRefused for targets and extras that cannot score any answer. A ``binary`` metric returns only 1 or 0, so
-    ``extras.not`` may negate it. A metric that ``asks_judge`` allows this, too; its fourth argument is a function that
-    queries the run's judge.
+    ``extras`` that the metric reads. ``package`` is an optional dependency that it imports for scoring, and ``install``
+    is the pip requirement for that package. If ``needs_targets`` is False, records need no targets. If ``takes_calls``,
+    the function gets the output in ledger format, tool calls included, and requests offer ``extras.tools`` to the
+    model. ``check`` raises RecordRefused for targets and extras by which no answer can be scored. A ``binary`` metric
+    returns only 1 or 0, so ``extras.not`` may negate it. ``extras.not`` may also negate a metric that ``asks_judge``;
+    the fourth argument of such a metric is a function that queries the run's judge.
     """
 
     name: str
@@ -425,7 +427,7 @@ class Metric:
 
 
 COST_UNKNOWN = "cost_unknown"
-"""Usage key for the number of an example's requests without a known cost, if other requests have one."""
+"""The usage key for the number of an example's requests with unknown cost, if the cost of others is known."""
 
 
 def read_as_own(kind: type, group: str, of: type) -> None:
@@ -438,11 +440,11 @@ def read_as_own(kind: type, group: str, of: type) -> None:
 class ExampleQuestion:
     """Identifies a result's example and its prompt.
 
-    ``hash`` is the content hash, ``scoring_hash`` leaves out the prompt, and ``request`` hashes the requests to the
-    model. ``cluster`` groups examples that share something, such as a source text. A failing ``must_pass`` example
-    fails the run. ``line`` is the line in the file, from 1; ``place`` counts the preceding rows of the task's data,
-    from 0, if lines do not give the order. ``item`` is the name of the test item, "" if it follows from the example's
-    id. ``tags`` are words that select the example.
+    ``hash`` is the content hash, ``scoring_hash`` is the same hash without the prompt, and ``request`` is a hash of the
+    requests to the model. ``cluster`` groups examples that share something, such as a source text. A failing
+    ``must_pass`` example fails the run. ``line`` is the line in the file, from 1; ``place`` is the number of data rows
+    before this example, if lines do not give the order. ``item`` is the name of the test item, or "" if the name
+    follows from the example's id. ``tags`` are words that select the example.
     """
 
     task: str
@@ -467,14 +469,13 @@ class ExampleQuestion:
 class ExampleAnswer:
     """The model's answer, with its duration and usage.
 
-    ``outputs`` has one text per repeat, and ``thoughts`` the thoughts before each, empty without any.
-    ``cut_off`` means that an output hit the token limit, or is missing after thoughts. If a response took several
-    requests, ``exchanges`` records all of them; see :mod:`~pytest_lmeval.records.answers`. ``usage`` sums up the known
-    ``prompt_tokens``, ``completion_tokens`` and ``cost``, and has COST_UNKNOWN if only some requests report a cost.
-    ``request_ms`` lists the durations of several requests, ``ttft_ms`` their times to the first token. ``cached``
-    counts the answers from the cache, which cost nothing and have no durations. ``served_by`` counts answers by the
-    server's name for the model. ``adapter_key`` distinguishes a project's own adapters of one name, which must not
-    share answers.
+    ``outputs`` has one text per repeat, and ``thoughts`` the thoughts before each output, if any. ``cut_off`` means
+    that an output hit the token limit, or is missing after thoughts. If a response took several requests, ``exchanges``
+    records all of them; see :mod:`~pytest_lmeval.records.answers`. ``usage`` sums up the known ``prompt_tokens``,
+    ``completion_tokens`` and ``cost``, and has the key COST_UNKNOWN if only some requests report a cost. ``request_ms``
+    lists the durations of several requests, and ``ttft_ms`` their times to the first token. ``cached`` counts the
+    answers from the cache, which cost nothing and have no durations. ``served_by`` counts answers by the server's name
+    for the model. ``adapter_key`` distinguishes a project's adapters of the same name, which must not share answers.
     """
 
     outputs: tuple[str, ...] = ()
@@ -495,10 +496,10 @@ class ExampleAnswer:
 class ExampleOutcome:
     """The score and status of the answer.
 
-    ``score`` is None only if the example was not scored (``error``, ``timeout``, ``excluded``) or is ``measured``: only
-    the task's aggregations score it. A measured example counts as scored, and ``threshold`` does not apply.
-    ``predictions`` has one text per repeat. ``metrics`` are the means of further scores. ``quarantine`` has ``until``
-    and ``reason`` of a ``quarantined`` example, which cannot affect the run's outcome.
+    ``score`` is None only if the example was not scored (``error``, ``timeout``, ``excluded``) or is ``measured``,
+    which means that only the task's aggregations score it. A measured example counts as scored, and ``threshold`` does
+    not apply. ``predictions`` has one text per repeat. ``metrics`` are the means of further scores. ``quarantine``
+    holds ``until`` and ``reason`` of a ``quarantined`` example, which cannot affect the run's outcome.
     """
 
     status: Status
@@ -523,7 +524,7 @@ else:
 
 @dataclass(frozen=True, slots=True, init=False)
 class ExampleResult(_Fields):
-    """Everything a run knows about one example; one ledger line.
+    """Everything that a run knows about one example, stored as one line of the ledger.
 
     Each group's fields are also attributes of the result: ``result.score`` is ``result.outcome.score``. Create a result
     from groups or from fields, by name or in the order of RESULT_FIELDS; :func:`dataclasses.replace` accepts either.
@@ -552,13 +553,13 @@ class ExampleResult(_Fields):
 
     @property
     def times(self) -> tuple[float, ...]:
-        """The milliseconds of each request that the model answered itself."""
+        """The duration in milliseconds of each request that the model, not the cache, answered."""
         ms = self.answer.latency_ms
         return self.answer.request_ms or (() if ms is None else (ms,))
 
     @property
     def decides(self) -> bool:
-        """True if the result counts towards scores, as it is not in quarantine."""
+        """True if the result counts towards scores because its example is not in quarantine."""
         return self.outcome.status != "quarantined"
 
     @property

@@ -1,4 +1,4 @@
-"""Read adapters; no other module does. Third-party adapters may lack any member of the contract."""
+"""Read adapters' members; no other module does. Third-party adapters may lack any member of the contract."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ ANSWERING_METHODS = tuple(_TAKES)
 
 @dataclass(frozen=True, slots=True)
 class AdapterFacts:
-    """The attributes that do not change during a run; an adapter may lack each of them.
+    """An adapter's attributes that do not change during a run; the adapter may lack any of them.
 
-    ``methods`` are its ANSWERING_METHODS; with ``awaits_logprobs``, ``loglikelihood`` is async. An adapter that
-    ``streams`` answers single requests, many concurrently, instead of batches.
+    ``methods`` are the ANSWERING_METHODS that the adapter has. If ``awaits_logprobs``, its ``loglikelihood`` is async.
+    An adapter that ``streams`` answers single requests, many concurrently, instead of batches.
     """
 
     methods: frozenset[str] = frozenset()
@@ -35,33 +35,33 @@ class AdapterFacts:
     exact: bool = False
     """True if the same input always gives the same output."""
     answers: bool = True
-    """False if it cannot answer: a run then refuses, at the start, examples that need an answer."""
+    """False if the adapter cannot answer: at its start, a run then refuses examples that need an answer."""
     trusted: bool = False
-    """True if the code it writes is this package's own, which may run in any available sandbox."""
+    """True if all code that the adapter writes comes from this package, so that any available sandbox may run it."""
     tells_cost: bool | None = None
-    """False if its answers never have a ``cost``: a run with ``--lm-max-cost`` fails at once."""
+    """False if the adapter's answers never have a ``cost``; a run with ``--lm-max-cost`` then fails at once."""
     hostable: bool = False
-    """True if an async adapter can be pickled, and so may run in another process."""
+    """True if an async adapter can be pickled and may therefore run in another process."""
     forwards: bool = False
-    """True if ``complete`` takes ``adapters.http.forward.Forward``: unchanged requests of an application."""
+    """True if ``complete`` accepts ``adapters.http.forward.Forward``, an application's unchanged request."""
     model_by_request: bool = False
-    """True if it has no model of its own, and uses the one in the ``options`` of each request."""
+    """True if the adapter has no fixed model, and uses the model in the ``options`` of each request."""
     takes_messages: bool = False
     """True if applications may use Anthropic's Messages interface at ``lm.base_url``."""
     cacheable: bool = True
-    """False if its answers depend on more than the request: the cache keeps none."""
+    """False if the adapter's answers depend on more than the request; the cache then stores no answers."""
     answers_by_example: bool = False
-    """True if its answers as a judge depend on the example."""
+    """True if the adapter's answers as a judge depend on the example."""
     requests_per_minute: float | None = None
-    """The most requests per minute to an async adapter."""
+    """The maximum number of requests per minute to an async adapter."""
     tokens_per_minute: float | None = None
-    """The most tokens per minute to and from an async adapter."""
+    """The maximum number of tokens per minute to and from an async adapter."""
     requests_in_flight: int | None = None
-    """The concurrent requests to an async adapter, instead of ``--lm-concurrency``."""
+    """The maximum number of concurrent requests to an async adapter, instead of ``--lm-concurrency``."""
     request_window: int | None = None
-    """The requests that a batch adapter gets to plan its calls, instead of ``--lm-batch-size`` examples."""
+    """The number of requests that a batch adapter gets to plan its calls, instead of ``--lm-batch-size`` examples."""
     request_options: frozenset[str] = frozenset()
-    """The names of options that a request may override in its ``options``; ``"*"`` for all."""
+    """The names of the adapter's options that a request may override; ``"*"`` means all."""
     known_secrets: tuple[str, ...] = ()
     """Texts that a run hides in its cache, journal, reports and messages."""
     recorded_models: frozenset[str] | None = None
@@ -69,7 +69,7 @@ class AdapterFacts:
 
     @classmethod
     def of(cls, adapter: object) -> AdapterFacts:
-        """Return the facts of ``adapter``; raise UsageError for a member of a wrong type. None counts as absent."""
+        """Return the facts of ``adapter``; raise UsageError for a member of a wrong type. None means no member."""
         found = {name: value for name in _ATTRIBUTES if (value := member(adapter, name)) is not None}
         methods = frozenset([name for name in ANSWERING_METHODS if method(adapter, name)])
         is_async = iscoroutinefunction(method(adapter, "loglikelihood"))
@@ -77,19 +77,19 @@ class AdapterFacts:
 
 
 def adapter_name(adapter: object) -> str:
-    """Return the adapter's ``name``, or that of its class, without control characters."""
+    """Return the adapter's ``name``, or the name of its class, without control characters."""
     name = getattr(adapter, "name", None)
     text = name if isinstance(name, str) and name else type(adapter).__name__
     return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def is_ours(adapter: object) -> bool:
-    """Return True for an adapter of this package."""
+    """Return True if the adapter's class belongs to this package."""
     return type(adapter).__module__.startswith("pytest_lmeval.")
 
 
 def method(adapter: object, name: str) -> Callable[..., Any] | None:
-    """Return a method of the adapter, or None."""
+    """Return the adapter's method called ``name``, or None if it has none."""
     found = getattr(adapter, name, None)
     return found if callable(found) else None
 
@@ -110,7 +110,7 @@ def member(adapter: object, name: str) -> Any:
 
 
 def members(adapter: object, names: Iterable[str]) -> dict[str, object]:
-    """Return the members of these ``names`` that the adapter has, unchecked."""
+    """Return the members among ``names`` that the adapter has, without checking their types."""
     return {name: getattr(adapter, name) for name in names if hasattr(adapter, name)}
 
 
@@ -138,7 +138,7 @@ def check_adapter(adapter: object, spec: str) -> None:
 
 
 def _check_call(own: Any, name: str, which: str) -> None:
-    """Raise UsageError for a method of a kind, or with parameters, that a run cannot call."""
+    """Raise UsageError if a run cannot call a method because of its kind or its parameters."""
     from pytest_lmeval.registry import wrong_arguments
 
     if name.startswith("generate") and (iscoroutinefunction(own) or isasyncgenfunction(own)):
@@ -153,14 +153,14 @@ def _check_call(own: Any, name: str, which: str) -> None:
 
 
 def scrubber_of_objects(*adapters: object) -> Scrubber:
-    """Return a scrubber of the adapters' secrets: ``known_secrets``, and attributes such as ``_token``."""
+    """Return a scrubber for the adapters' secrets: their ``known_secrets``, and attributes such as ``_token``."""
     scrubber = Scrubber.of_options(*map(_held, adapters))
     scrubber.learn(secret for adapter in adapters for secret in AdapterFacts.of(adapter).known_secrets)
     return scrubber
 
 
 def secrets_of(adapter: object) -> list[str]:
-    """Return an adapter's ``known_secrets``, and secret attributes that are too long for common words."""
+    """Return an adapter's ``known_secrets``, and its secret attributes that are too long to be common words."""
     held = secrets_among(_held(adapter))
     known = AdapterFacts.of(adapter).known_secrets
     return [*known, *(secret for secret in held if len(secret) >= SHORTEST_IN_ANSWERS)]
@@ -179,7 +179,7 @@ def _are_texts(value: object) -> bool:
 
 
 _Check = tuple[str, Callable[[Any], bool], Callable[[Any], Any]]
-# By the annotation of a member: its description, a check of a value, and a conversion.
+# For each annotation of a member: a description, a check of a value, and a conversion.
 _OF_TYPE: Mapping[str, _Check] = {
     "bool": ("True or False", lambda value: isinstance(value, bool), bool),
     "float": ("a number >= 0", Number(0).allows, lambda value: value or None),

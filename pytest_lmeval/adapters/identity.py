@@ -1,4 +1,4 @@
-"""Identify adapters and replicas, to decide if the cache and a resumed run may reuse answers."""
+"""Identify adapters and replicas, to decide whether the cache or a resumed run may reuse their answers."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from pytest_lmeval.adapters.facts import adapter_name, is_ours, member
 from pytest_lmeval.adapters.resolve import Made, made_with
 from pytest_lmeval.redaction import is_secret_name
 
-# Another API key gets the same answers, and a run without requests needs none.
+# Another API key gets the same answers, and a run without requests needs no key.
 _ACCESS = "api_key"
 # Set by the run, or part of the identity under another name.
 _NOT_ITS_OWN = frozenset({"think_tags", "options", "fingerprint"})
-# The depth to which objects within objects count: configurations are near, and references may be circular.
+# The maximum depth of nested objects to hash: configurations are shallow, and references may be circular.
 _NEAR = 3
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 _OURS = "pytest_lmeval."
@@ -34,7 +34,7 @@ _KNOWN: dict[int, Identity] = {}
 
 
 class _Module(NamedTuple):
-    """A module, the package of its relative imports, and its file."""
+    """A module, the package that its relative imports start from, and its file."""
 
     name: str
     package: str
@@ -43,12 +43,12 @@ class _Module(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A key that differs between adapters that may answer differently, as far as that is known.
+    """The key of an adapter. Adapters that may answer differently have different keys, as far as this is known.
 
     ``key`` is a SHA-256 over the spec, the options, the source and the ``fingerprint`` of an adapter. Without a
-    ``fingerprint``, the hash also covers attributes with plain values and harmless names, and those of objects in them
-    whose classes are the project's. ``is_sure`` says that the key covers everything: the adapter has a ``fingerprint``,
-    or a spec and readable source.
+    ``fingerprint``, the hash also covers attributes with plain values and harmless names, and the attributes of nested
+    objects whose classes belong to the project. ``is_sure`` is True if the key covers everything: the adapter has a
+    ``fingerprint``, or it has a spec and readable source.
     """
 
     key: str
@@ -56,7 +56,7 @@ class Identity:
 
 
 def identity_of(adapter: Any) -> Identity:
-    """Return the identity of ``adapter`` at the first call; raise UsageError for a bad ``fingerprint``."""
+    """Return the identity that ``adapter`` had at the first call; raise UsageError for a bad ``fingerprint``."""
     if (found := _KNOWN.get(id(adapter))) is not None:
         return found
     if isinstance(own := getattr(adapter, "identity", None), Identity):
@@ -85,7 +85,7 @@ def _identity(adapter: Any, made: Made) -> Identity:
 
 
 def options_of(adapter: Any) -> Mapping[str, object]:
-    """Return the options that an adapter was made with and its ``options``, without API keys."""
+    """Return an adapter's attribute ``options`` and the options it was created with, without API keys."""
     own = getattr(adapter, "options", None)
     options = {**made_with(adapter).options, **(own if isinstance(own, Mapping) else {})}
     return {name: value for name, value in options.items() if not str(name).startswith(_ACCESS)}
@@ -111,7 +111,7 @@ def _is_plain(value: Any, depth: int = 0) -> bool:
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """Return JSON that differs if values differ; use the ``repr`` of values without JSON."""
+    """Return a JSON value that differs for different values; use the ``repr`` of values that JSON lacks."""
     if isinstance(value, Mapping):
         return {str(name): _plain(inner, depth + 1) for name, inner in value.items()}
     if isinstance(value, set | frozenset):
@@ -128,9 +128,9 @@ def _plain(value: Any, depth: int = 0) -> Any:
 def source_hash(kind: type, module: str = "", project: Path | None = None) -> str:
     """Return a SHA-256 over the files of a class, its bases and ``module``; "" if one cannot be read.
 
-    The hash of a project's file covers the files that it imports from ``project`` or from its own import folder; the
-    hash of an installed package's file covers the imports from that package, and for this package's files the
-    neighbours. Imports are read from the source, so that earlier imports have no effect.
+    For a file of the project, the hash covers the files that it imports from ``project`` or from its import folder. For
+    a file of an installed package, it covers imports from that package; for a file of this package, the neighbouring
+    files. Imports are parsed from the source, so that earlier imports have no effect.
     """
     names = [*(each.__module__ for each in kind.__mro__), *([module] if module else [])]
     files: dict[Path, str] = {}
@@ -144,7 +144,7 @@ def source_hash(kind: type, module: str = "", project: Path | None = None) -> st
 
 
 def is_of_project(kind: type) -> bool:
-    """Return True if a class is neither Python's, nor installed, nor this package's."""
+    """Return True unless a class belongs to Python, to an installed package, or to this package."""
     name = kind.__module__
     if name.startswith(_OURS) or _is_of_python(name):
         return False
@@ -155,7 +155,7 @@ def is_of_project(kind: type) -> bool:
 
 
 def _is_of_python(name: str) -> bool:
-    """Return True if an imported module is from the standard library, and not a project's of the same name."""
+    """Return True if an imported module is from the standard library, not a project's module of the same name."""
     file = getattr(sys.modules.get(name), "__file__", None)
     is_named_so = name.partition(".")[0] in sys.stdlib_module_names
     return is_named_so and (not isinstance(file, str) or Path(file).is_relative_to(_PYTHON))
@@ -196,7 +196,7 @@ def _hash(name: str, file: Path) -> str:
 
 
 def _modules(name: str, first: Sequence[Path]) -> Iterable[_Module]:
-    """Return the modules that an import of ``name`` runs, from each of the ``first`` folders or else from the path."""
+    """Return the modules that an import of ``name`` runs, found in the ``first`` folders or else on ``sys.path``."""
     top = name.partition(".")[0]
     if top == _OURS[:-1]:
         return ()
@@ -242,15 +242,16 @@ REPLICATED = (
     *("exact", "trusted", "tells_cost", "answers", "base_url", "known_secrets", "options", "request_options"),
     *("requests_per_minute", "tokens_per_minute", "unnamed_options"),
 )
-"""The attributes that the adapter ``ray`` takes from the adapter that it copies."""
+"""The attributes that the adapter ``ray`` copies from the adapter of its replicas."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaFacts:
-    """The model in the process of a replica.
+    """Facts about the model in a replica's process.
 
-    ``attributes`` are the REPLICATED of its adapter. It ``generates`` completions and ``scores`` log-likelihoods; if it
-    ``streams``, it answers many requests concurrently. ``version`` is this package's there, ``node`` an address.
+    ``attributes`` are the values of REPLICATED in the replica's adapter. It ``generates`` completions and ``scores``
+    log-likelihoods; if it ``streams``, it answers many requests concurrently. ``version`` is this package's version
+    there.
     """
 
     name: str
@@ -272,7 +273,7 @@ class ReplicaFacts:
 
 
 def difference(first: ReplicaFacts, other: ReplicaFacts) -> str:
-    """Return the difference between the models of ``other`` and ``first``; "" for the same model."""
+    """Return the difference between the models of ``other`` and ``first``, or "" if they are the same."""
     for name in ("version", "name", "fingerprint", "manifest"):
         one, two = getattr(first, name), getattr(other, name)
         if one != two:

@@ -1,7 +1,7 @@
-"""The contract of an adapter, the only model-specific code; :class:`.facts.AdapterFacts` has its attributes.
+"""The contract of adapters, the only model-specific code; :class:`.facts.AdapterFacts` lists their attributes.
 
-An adapter is any object with a ``name`` and one method that answers. It need not inherit from these classes, and may
-lack every other member: only ``facts`` reads adapters.
+An adapter is any object with a ``name`` and an answering method. It need not inherit from these classes, and it may
+lack all other members, because only ``facts`` reads adapters.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from pytest_lmeval.records.tool_calls import Place, RecordedCall
 
 ANY_OPTION = "*"
-"""In an adapter's ``request_options``: a single request may override any option."""
+"""In an adapter's ``request_options``, this text means that a request may override any option."""
 
 
 @runtime_checkable
 class ModelAdapter(Protocol):
-    """The member that every adapter has: the name for the leaderboard."""
+    """The only member that every adapter must have: its name on the leaderboard."""
 
     @property
     def name(self) -> str:
@@ -32,7 +32,7 @@ class AnsweringAdapter(ModelAdapter, Protocol):
     """The answering methods; a run uses the first of ``complete``, ``generate_requests`` and ``generate``."""
 
     async def complete(self, request: Generate) -> Completion:
-        """Return the answer to one request; many are in flight at once."""
+        """Return the answer to one request; many calls run concurrently."""
 
     def generate_requests(self, requests: list[Generate]) -> Sequence[Completion]:
         """Return the answers to a batch of requests, in order."""
@@ -41,17 +41,17 @@ class AnsweringAdapter(ModelAdapter, Protocol):
         """Return the answers to a batch of plain prompts, in order."""
 
     def loglikelihood(self, requests: list[LogLikelihood]) -> Sequence[LogProb]:
-        """Return the log-probability of each continuation; an async method gets lists of one, many concurrently."""
+        """Return the log-probability of each continuation; an async method receives one request per call."""
 
     def plan_window(self, requests: list[Request]) -> Sequence[Sequence[int]]:
-        """Return the calls for a window of requests of one kind, as lists of places; each place occurs once."""
+        """Divide a window's requests, all of one kind, into calls: lists of positions, with each position once."""
 
 
 class RunningAdapter(ModelAdapter, Protocol):
-    """Members that a run calls, reads or sets."""
+    """Optional members that a run calls, reads or sets."""
 
     def check_selection(self, keys: Sequence[tuple[str, str]]) -> None:
-        """Raise UsageError if it cannot answer every selected ``(task, id)``; called once, before the run."""
+        """Raise UsageError unless the adapter can answer every selected ``(task, id)``; called once, before the run."""
 
     def close(self) -> None:
         """Release resources; called once, after the run."""
@@ -60,7 +60,7 @@ class RunningAdapter(ModelAdapter, Protocol):
         """Release resources; called once, after the run, in the event loop of ``complete``."""
 
     def as_judge(self) -> ModelAdapter:
-        """Return the adapter that answers a judge's requests in its place."""
+        """Return the adapter that answers a judge's requests in place of this one."""
 
     def recorded_calls(self, task: str, example: str) -> Mapping[Place, RecordedCall]:
         """Return the recorded calls of an example's tools; a run then gives back their results, and calls no tool."""
@@ -75,32 +75,32 @@ class RunningAdapter(ModelAdapter, Protocol):
 
     @property
     def is_ready(self) -> bool:
-        """True if the model of an async adapter is known to answer: the first request need not go alone."""
+        """True if an async adapter's model is known to answer, so the run need not send its first request alone."""
 
     @property
     def fingerprint(self) -> str:
-        """A text that distinguishes models of one name, such as a hash of the weights."""
+        """A text that distinguishes models with the same name, such as a hash of the weights."""
 
     @property
     def manifest(self) -> Mapping[str, object]:
-        """Facts of the model (``id``, ``revision``, ``sha256``) for the board; ``remarks`` is a list."""
+        """Facts about the model for the board: ``id``, ``revision``, ``sha256``, and a list of ``remarks``."""
 
     think_tags: tuple[str, str] | None
-    """Set by the run: the tags around thoughts, or None. If a prompt ends with the first, the answer begins with it."""
+    """The tags around thoughts, or None, as set by the run. If a prompt ends with the first, the answer repeats it."""
     time_limit_s: float
-    """Set by the run of an async adapter: the seconds for a request, after which the adapter raises AdapterTimeout."""
+    """The seconds after which an async adapter must raise AdapterTimeout for a request; the run sets this."""
     cancelled_after_s: float
-    """Set by the run of an async adapter without ``time_limit_s``: the seconds after which it cancels a request."""
+    """The seconds after which a run cancels requests of an async adapter without ``time_limit_s``; set by the run."""
 
 
 class NamedModel(str):
-    """The model that an application's client named; an adapter with its own model does not get it."""
+    """The model that an application's client named; an adapter with a fixed model does not receive it."""
 
     __slots__ = ()
 
 
 def without_best_effort(request: Generate, keep: Collection[str] = ()) -> Generate:
-    """Return a request without the best-effort options that an adapter does not take; ``keep`` names those it takes."""
+    """Return a request without its best-effort options, except options in ``keep``, which the adapter accepts."""
     if not request.options or ANY_OPTION in keep:
         return request
     options = {

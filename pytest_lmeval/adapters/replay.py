@@ -1,4 +1,4 @@
-"""The adapter ``replay``: recorded answers and judges' replies, to score a model again without asking it."""
+"""The adapter ``replay``, which answers from a recording, to score a model again without querying it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ def make(argument: str, **options: Any) -> ReplayAdapter:
 
 
 class ReplayAdapter:
-    """Answers from a ledger, a leaderboard with per-example records, or JSONL of ``{"task"?, "id", "output"}``.
+    """Answers from a ledger, a leaderboard with per-example records, or a JSONL file of ``{"task"?, "id", "output"}``.
 
-    ``outputs`` instead of ``output`` holds one text per repeat. The texts are raw and are post-processed like any
-    output. An example that is missing in the file gets an error, never an empty answer. The requests of an eval
-    function are answered by equal requests in the steps that a run recorded, and so are the calls of its tools.
+    A record may have ``outputs``, a list with one text per repeat, instead of ``output``. The texts are raw model
+    output, and are post-processed like any output. An example that is missing from the file gets an error, never an
+    empty answer. A request of an eval function gets the answer to an equal request in the steps that a run recorded,
+    and a call of one of its tools gets the recorded result.
     """
 
     exact = True
@@ -60,7 +61,7 @@ class ReplayAdapter:
         self.recorded_models = frozenset(str(record["model"]) for record in exchanges if "model" in record)
 
     def as_judge(self) -> Any:
-        """Return the judge of the same file, since a judge's replies are not a model's answers."""
+        """Return the adapter for judges' replies in the same file, which are separate from the model's answers."""
         return ReplayJudge(self._path)
 
     def check_selection(self, keys: Iterable[tuple[str, str]]) -> None:
@@ -80,7 +81,7 @@ class ReplayAdapter:
         return {} if outputs is None else outputs.calls
 
     def generate_requests(self, requests: Sequence[Generate]) -> list[Completion | AdapterError]:
-        """Return the recorded completion of each request, or an error without one."""
+        """Return the recorded completion of each request, or an error if the recording has none."""
         return [self._answer(request) for request in requests]
 
     def _answer(self, request: Generate) -> Completion | AdapterError:
@@ -117,7 +118,7 @@ class ReplayAdapter:
 
 
 def _as_without_name(request: Generate) -> Generate:
-    """Return a request without the model that a client named, as an adapter with its own model got it."""
+    """Return a request as an adapter with a fixed model received it: without the model that the client named."""
     named = [name for name, value in request.options.items() if isinstance(value, NamedModel)]
     return replace(request, options={name: value for name, value in request.options.items() if name not in named})
 
@@ -159,7 +160,7 @@ class ReplayJudge:
             self._recalls[task, example] = Recall(judged.exchanges)
 
     def generate_requests(self, requests: Sequence[Generate]) -> list[Completion | AdapterError]:
-        """Return the recorded reply to each question, or an error without one."""
+        """Return the recorded reply to each question, or an error if the recording has none."""
         return [self._answer(request) for request in requests]
 
     def _answer(self, request: Generate) -> Completion | AdapterError:

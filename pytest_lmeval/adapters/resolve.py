@@ -1,4 +1,4 @@
-"""Make the adapter that ``--lm-adapter SPEC`` names."""
+"""Create the adapter that ``--lm-adapter SPEC`` names."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 _MADE: dict[int, Made] = {}
 _Profiles = Mapping[str, Mapping[str, object]]
 Read = Callable[[str], str | None]
-"""Returns the value of an environment variable; its repr, in tracebacks, shows none."""
+"""Returns the value of an environment variable; its repr, which tracebacks show, reveals no values."""
 SERVERS = {
     "openai": ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
     "anthropic": ("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
 }
-"""By the kind of an adapter, the variable that names its server without an option, and the default server."""
+"""For each kind of adapter, the environment variable with its server's address, and the default address."""
 _MODEL_BY_REQUEST = (*SERVERS, "litellm")
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """The spec and options of an adapter, with its profile resolved, and the module in the spec.
+    """The spec and options of an adapter after resolving its profile, and the module in the spec.
 
     ``named_by`` is the source of its ``base_url``: an option, a profile, an environment variable, or ``default``.
-    ``project`` is the project's folder. All are empty unless :func:`resolve_adapter` made the adapter.
+    ``project`` is the project's folder. All fields are empty unless :func:`resolve_adapter` made the adapter.
     """
 
     spec: str = ""
@@ -95,12 +95,12 @@ def resolve_adapter(
     offline: bool = False,
     read: Read = os.getenv,
 ) -> Any:
-    """Return the adapter that ``spec`` names, made with ``options``; raise UsageError if that fails.
+    """Return the adapter that ``spec`` names, created with ``options``; raise UsageError if that fails.
 
-    A name of ``[tool.lmeval.adapters.NAME]`` in the project's pyproject.toml means the ``adapter`` and the options
-    there; ``options`` override them. A ``module:Object`` is imported from the path or ``project``. A class or function
-    is called with the options; any other object is the adapter. With ``offline`` there will be no requests, so that an
-    API key may be missing. ``read`` reads environment variables.
+    If the project's pyproject.toml has a table ``[tool.lmeval.adapters.NAME]``, the spec ``NAME`` selects the
+    ``adapter`` and options of that table; ``options`` override them. A ``module:Object`` is imported from ``sys.path``
+    or ``project``. A class or function is called with the options; any other object is used as the adapter. With
+    ``offline``, the run sends no requests, so an API key may be missing. ``read`` reads environment variables.
     """
     check_spec(spec, registry, project)
     spec, options, named_by = _resolved(spec, options, _profiles(project), read)
@@ -131,23 +131,23 @@ def resolve_adapter(
 
 
 def making() -> Making:
-    """Return the arguments for the adapter that is being made."""
+    """Return the arguments for the adapter that is being created."""
     return _MAKING.get(Making(Registry()))
 
 
 def made_with(adapter: Any) -> Made:
-    """Return how :func:`resolve_adapter` made ``adapter``."""
+    """Return the spec and options from which :func:`resolve_adapter` created ``adapter``."""
     return _MADE.get(id(adapter), Made())
 
 
 def as_judge(adapter: Any) -> Any:
-    """Return the adapter that answers a judge's requests for ``adapter``: another one for a recording."""
+    """Return the adapter that answers a judge's requests for ``adapter``; a recording has a separate one."""
     make = method(adapter, "as_judge")
     return adapter if make is None else make()
 
 
 class Resolved(NamedTuple):
-    """The adapter and options that a spec means, and the source of its ``base_url``, or ""."""
+    """The adapter and options that a spec selects, and the source of its ``base_url``, or ""."""
 
     adapter: str
     options: Mapping[str, object]
@@ -161,9 +161,9 @@ class Resolved(NamedTuple):
 
 
 def resolve_profile(spec: str, options: Mapping[str, object], project: Path | None, read: Read = os.getenv) -> Resolved:
-    """Return the adapter that ``spec`` means; ``options`` override its profile, which overrides environment variables.
+    """Resolve ``spec``; ``options`` override its profile, and the profile overrides environment variables.
 
-    A blank variable counts as missing.
+    A blank variable is treated as missing.
     """
     found = _resolved(spec, options, _profiles(project), read)
     if found.adapter.startswith("ray:"):
@@ -175,7 +175,7 @@ def resolve_profile(spec: str, options: Mapping[str, object], project: Path | No
 
 
 def server_kind(spec: str, project: Path | None) -> str:
-    """Return the kind of an adapter for one of SERVERS, by its name or profile, or ""."""
+    """Return the key in SERVERS of the adapter that ``spec`` selects by name or profile, or ""."""
     kind = _resolved(spec, _NOTHING, _profiles(project), os.getenv).adapter.partition(":")[0]
     return kind if kind in SERVERS else ""
 
@@ -194,7 +194,7 @@ def _resolved(spec: str, options: Mapping[str, object], profiles: _Profiles, rea
 
 
 def scrubber_of(options: Iterable[tuple[str, Mapping[str, object]]], project: Path | None) -> Scrubber:
-    """Return a scrubber of the secrets in the options of each spec and every profile: a task may name one."""
+    """Return a scrubber for the secrets in all specs' options and all profiles, because a task may name any profile."""
     profiles = _profiles(project)
     given = (_resolved(spec, given, profiles, os.getenv).options for spec, given in options)
     return Scrubber.of_options(*given, *profiles.values())
@@ -235,7 +235,7 @@ def _imported_object(module_name: str, object_name: str, project: Path | None) -
 
 
 def _module_of(factory: Any) -> str:
-    # The function of a partial counts; this package's own adapters are known by their classes.
+    # Examine the function inside a partial; this package's own adapters are recognized by their classes.
     while isinstance(factory, partial):
         factory = factory.func
     module = str(getattr(factory, "__module__", None) or "")

@@ -1,4 +1,4 @@
-"""A model of a few dozen patterns, for trying things out: instant, free and deterministic.
+"""A model made of a few dozen patterns, for trials: it is instant, free and deterministic.
 
 It answers the last block of a prompt. It computes expressions, recalls a few facts, writes a few functions, and
 otherwise answers that it does not know.
@@ -89,7 +89,7 @@ _SIGNATURE = re.compile(r"function (\w{1,40})\((\w[\w, ]{0,80})\)")
 _TO_SUMMARISE = re.compile(r"summarise[^:\n]{0,80}[:\n]\s{0,9}(.+)", re.IGNORECASE | re.DOTALL)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 _ASIDE = re.compile(r", (?:which|who|where) [^,]{1,200},|\s?\([^()]{1,200}\)|^According to [^,]{1,200}, ")
-# The adapter's code is trusted, so that a prompt must not put other code into its answer: it quotes only a line of
+# The adapter's code is trusted, so a prompt must not be able to put other code into an answer. It quotes only a line of
 # prose, without a call, a fence or a second statement.
 _PROSE = re.compile(r"[\w ,.'-]+")
 _TO_REPEAT = re.compile(r'repeat[^"]{0,40}"([\w ,.;:!?\'-]*)"', re.IGNORECASE)
@@ -106,7 +106,7 @@ def make(argument: str, **options: Any) -> ToyAdapter:
 class ToyAdapter:
     """A deterministic pattern matcher with the interface of a batch model.
 
-    It answers from the prompt alone and knows the small questions that this package ships.
+    It answers from the prompt alone, and knows the answers to the small questions that this package ships.
     """
 
     name = "toy.v1"
@@ -119,7 +119,7 @@ class ToyAdapter:
         return [_answer(prompt) for prompt in prompts]
 
     def loglikelihood(self, requests: Sequence[LogLikelihood]) -> list[LogProb | AdapterError]:
-        """Return the log-probability of each continuation by a :class:`Bigram` of the known facts."""
+        """Return the log-probability of each continuation under a :class:`Bigram` model of the known facts."""
         return [self._bigram.log_prob(request) for request in requests]
 
     @cached_property
@@ -136,7 +136,7 @@ def _answer(prompt: str) -> str:
 
 
 def _voice(question: str, answer: str) -> str:
-    """Answer like models: with a blank after ``Answer:``, and an afterthought after a first line."""
+    """Word an answer as models do: add a blank after ``Answer:``, and an afterthought below the first line."""
     if "first line" in question:
         return f"{answer}\nThat is what I would go with."
     return f" {answer}\n" if question.endswith("Answer:") else answer

@@ -1,4 +1,4 @@
-"""Send an adapter of any kind one batch of requests; turn every failure into an error of its requests."""
+"""Send one batch of requests to an adapter of any kind; convert every failure into an error of its requests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ask(
     """Return one answer per request, in order; an unusable answer becomes an AdapterError.
 
     ``passthrough`` are exceptions that stop the run, not just the batch. ``think_tags`` enclose the thoughts at the
-    beginning of a text; None leaves texts unchanged.
+    beginning of a text; if they are None, texts stay unchanged.
     """
     answers: dict[int, Answer] = {}
     for kind, answer in ((Generate, _generate_method(adapter)), (LogLikelihood, method(adapter, "loglikelihood"))):
@@ -64,7 +64,7 @@ def _ask_kind(
 
 
 def unusable(adapter: Any, error: BaseException, passthrough: tuple[type[BaseException], ...] = ()) -> AdapterError:
-    """Return the error of requests for which the adapter raised an exception.
+    """Convert an exception that the adapter raised into the error of its requests.
 
     Exceptions that stop the run are raised again; a SystemExit from a client library does not stop it.
     """
@@ -123,7 +123,7 @@ def _no_list(returned: object, requests: int) -> str:
 
 
 def check_answer(answer: Any, request: Request, adapter: Any, latency_ms: float) -> Answer:
-    """Return ``answer`` with a latency if it is a response to ``request``, else an error that explains the problem."""
+    """Return ``answer`` with its latency if it is a response to ``request``, or an error that explains the problem."""
     if isinstance(answer, AdapterError):
         return answer
     kind = LogProb if isinstance(request, LogLikelihood) else Completion
@@ -189,7 +189,7 @@ def _opens_thoughts(request: Request, tag: str) -> bool:
 
 
 def with_attempts(answer: Answer, attempts: int) -> Answer:
-    """Return ``answer`` with the number of attempts, which an error also states in its message."""
+    """Return ``answer`` with the number of attempts; an error also states the number in its message."""
     if isinstance(answer, Completion | LogProb):
         return answer if attempts == 1 else replace(answer, retries=attempts - 1)
     if isinstance(answer, AdapterDown | BudgetSpent):

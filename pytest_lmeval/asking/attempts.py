@@ -1,4 +1,4 @@
-"""Send one request to an async adapter: attempts with a time limit, waits in between, and the outcome."""
+"""Send one request to an async adapter: limit the time of each attempt, wait between attempts, return the outcome."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from pytest_lmeval.types import Completion, Generate, LogLikelihood, Request
 
 @dataclass(slots=True, eq=False)
 class Asked:
-    """A request in a slot: ``task`` works on it; if that is late, another task takes over.
+    """A request in a slot. ``task`` works on the request; if that task is late, another task takes over.
 
-    ``sent`` is the request's part of the budget, None without a budget.
+    ``sent`` is the request's part of the budget, or None without a budget.
     """
 
     job: Job
@@ -44,10 +44,10 @@ class Asked:
 
 
 class Attempts:
-    """Sends requests, each in its own task; a single timer watches all attempts.
+    """Sends each request in a separate task; a single timer watches all attempts.
 
-    ``on_late`` is called with a request whose attempt timed out, and the answer of that attempt: its task is cancelled,
-    but might not end. Use all of this in one event loop.
+    If an attempt times out, ``on_late`` is called with its request and the answer for that attempt; the attempt's task
+    is cancelled, but might not end. Use an instance in only one event loop.
     """
 
     def __init__(

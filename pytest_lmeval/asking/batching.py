@@ -1,4 +1,4 @@
-"""Query batch adapters: one thread sends one batch after another, ahead of scoring."""
+"""Query batch adapters: a thread sends one batch after another, ahead of scoring."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORTH_ANOTHER_TRY = (TransientError, AdapterTimeout)
 
 
 class BatchTransport:
-    """Queries a batch adapter in a thread: the adapter generates the next batch while the last one is scored."""
+    """Queries a batch adapter in a thread, which generates the next batch while the last batch is scored."""
 
     def __init__(self, adapter: Any, policy: Policy, inbox: Inbox, budget: Budget | None = None) -> None:
         self._adapter = adapter
@@ -62,7 +62,7 @@ class BatchTransport:
         return self._wait
 
     def abandon(self) -> list[Job]:
-        """Answer the stuck call's job with timeouts, and abandon the call; return the jobs that have not begun."""
+        """Answer the stuck call's job with timeouts and abandon the call; return the jobs that have not begun."""
         self._stopped = True
         # Read the job first: at any moment, the call may return and the thread take the next job.
         current = self._current
@@ -119,7 +119,7 @@ class BatchTransport:
         return answers
 
     def _ask_within_limit(self, requests: Sequence[Request], room: int) -> list[Answer]:
-        """Send ``requests`` once the budget allows ``room`` requests; return nothing if the run ends first."""
+        """Send ``requests`` once the budget allows ``room`` requests; return no answers if the run ends first."""
         if self._budget is None:
             return self._ask_together(requests)
         woken = threading.Event()
@@ -202,8 +202,8 @@ class BatchTransport:
 def is_of_several(answer: Answer) -> bool:
     """Return True if ``answer`` is the error of a call with several requests, any of which may have caused it.
 
-    Such requests are sent again one by one, so that errors do not depend on the grouping into batches. After a timeout
-    they are not, because each would wait once more.
+    Such requests are sent again one by one, so that errors do not depend on the grouping into batches. Requests of a
+    call that timed out are not sent again, because each could time out once more.
     """
     if not isinstance(answer, AdapterError) or answer.together < 2:
         return False

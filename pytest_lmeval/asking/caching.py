@@ -23,7 +23,7 @@ MODES = ("use", "read-only", "refresh", "sampled")
 
 @dataclass(frozen=True, slots=True)
 class CacheSettings:
-    """The folder of the cache, and the mode, one of MODES.
+    """The folder of the cache, and its mode, which is one of MODES.
 
     ``use`` and ``sampled`` read cached answers and store new ones; at a temperature other than 0, only ``sampled`` does
     so, separately for each example and repeat. ``use`` treats a draw, a request that leaves its temperature to the
@@ -35,9 +35,9 @@ class CacheSettings:
 
 
 class Cache:
-    """The answer cache of one process in a run; counts its savings. Thread-safe.
+    """The answer cache of one process of a run, which counts what it saves. It is thread-safe.
 
-    ``reading`` describes how texts are read: the think tags. ``scrubber`` removes secrets before storing.
+    ``reading`` describes how answers are parsed: the think tags. ``scrubber`` removes secrets before storing.
     """
 
     def __init__(self, settings: CacheSettings, reading: str = "", scrubber: Scrubber | None = None) -> None:
@@ -52,7 +52,7 @@ class Cache:
         self._counting = threading.Lock()
 
     def of(self, adapter: Any) -> CachedAnswers | None:
-        """Return the cached answers of ``adapter``; None if its answers depend on more than the request."""
+        """Return the cached answers of ``adapter``, or None if its answers depend on more than the request."""
         if not AdapterFacts.of(adapter).cacheable:
             return None
         identity = identity_of(adapter)
@@ -90,7 +90,7 @@ class Cache:
 class CachedAnswers:
     """Finds and stores one adapter's answers by the adapter's identity and the request.
 
-    Without a certain identity, which only ``read-only`` allows, every request becomes an error.
+    If the adapter's identity is uncertain, which only ``read-only`` allows, every request becomes an error.
     """
 
     def __init__(self, cache: Cache, adapter: Any, identity: Identity) -> None:
@@ -102,7 +102,7 @@ class CachedAnswers:
         self._temperature = options_of(adapter).get("temperature", 0)
 
     def find(self, request: Request) -> Answer | None:
-        """Return a cached answer, None if it must be requested, or an AdapterError if the mode forbids that."""
+        """Return a cached answer, None if it must be requested, or an AdapterError if the mode forbids requests."""
         kind = self._kind(request)
         if self._mode == "refresh" or (self._mode == "use" and not kind):
             return None

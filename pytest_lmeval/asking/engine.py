@@ -1,4 +1,4 @@
-"""Answer one example at a time, from requests that were sent in advance."""
+"""Answer one example at a time from requests that were sent in advance."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _LOOK_S = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """Optional callbacks of a run, by engine keys.
+    """Optional callbacks of a run, most of which take an engine key.
 
-    ``recall`` returns known answers to the requests of a key, or None unless all are known. ``converse`` returns the
+    ``recall`` returns the answers to the requests of a key if all are known, or else None. ``converse`` returns the
     conversation that a request of a key begins, or None. ``while_waiting`` is called with the engine at intervals while
     :meth:`Engine.respond` waits. ``start`` returns a helper process, started early or just now; without it, the engine
     starts one on demand. ``keep`` is called with the answers of a job as they arrive, in a thread of the transport, and
@@ -53,7 +53,7 @@ _NO_HOOKS = Hooks()
 
 
 class Arrived(NamedTuple):
-    """The answers to all requests of a key, not yet delivered; ``is_new``: all were just requested, once."""
+    """The answers to all requests of a key, not yet delivered; ``is_new`` means that all were requested now, once."""
 
     key: Any
     requests: Sequence[Request]
@@ -65,12 +65,12 @@ class Engine:
     """Queries the adapter ahead of the examples, which are scored one by one.
 
     ``plan`` declares which keys belong together, and their order. From the first ``respond`` on, the engine keeps a
-    window of requests in flight: for a batch adapter the batch after the current one, for one with a ``request_window``
-    the window after the current one, for an async adapter four times its concurrency. The engine never holds more than
-    this window: ``jobs``, by key, are sent but not yet delivered. It collects ``together`` requests before sending
-    them. ``stopped`` is the reason to send no more, if any. The response to a request that begins a conversation
-    arrives after the conversation's last answer. Engines of one run share its ``budget``; without one, each creates its
-    own from the policy's limit. Answers known to ``hooks.recall`` or ``cache`` are not requested.
+    window of requests in flight: the next batch for a batch adapter, the next window for an adapter with a
+    ``request_window``, and four times its concurrency for an async adapter. The engine never holds more requests than
+    this window. ``jobs``, by key, are sent but not yet delivered. The engine collects ``together`` requests before it
+    sends them. ``stopped`` is the reason to send no more requests, if any. The response to a request that begins a
+    conversation arrives after the conversation's last answer. Engines of one run share its ``budget``; other engines
+    create one from the policy's limit. Answers known to ``hooks.recall`` or ``cache`` are not requested.
     """
 
     def __init__(
@@ -121,9 +121,9 @@ class Engine:
     def respond(self, key: Hashable, requests_of: RequestsOf) -> list[Response]:
         """Return the responses to the requests of ``key``; raise the first AdapterError among them.
 
-        Raise BudgetSpent if sending could exceed the run's cost limit, AdapterDown if no request will get an answer any
-        more; both set ``stopped``. This thread calls ``requests_of`` for every key that it sends; an exception fails
-        only that key.
+        Raise BudgetSpent if sending could exceed the run's cost limit, and AdapterDown if no further request will get
+        an answer; both set ``stopped``. This thread calls ``requests_of`` for every key that it sends; an exception
+        fails only that key.
         """
         jobs = [] if key in self.jobs else [self._job(key, requests_of)]
         self._fill_window(requests_of, jobs)
@@ -185,7 +185,7 @@ class Engine:
 
     @property
     def wait(self) -> Wait | None:
-        """The wait for a rate limit or a retry, if all requests in flight are waiting."""
+        """The wait for a rate limit or a retry, if all requests in flight are waiting for one."""
         return self._sender.wait
 
     def _note_end(self, answers: Iterable[Answer], ends: tuple[type[LmevalError], ...] = (AdapterDown,)) -> None:

@@ -27,7 +27,7 @@ _HEARTBEAT_S = 0.5
 
 
 def main() -> None:
-    """Serve until stdin ends because the parent is gone or has closed it."""
+    """Serve until stdin ends because the parent has exited or has closed it."""
     # The adapter imports them again and then reports any fault.
     with contextlib.suppress(Exception):
         for module in _next():
@@ -51,7 +51,7 @@ def _next() -> Any:
 
 
 class _Outbox(Inbox):
-    """Sends answers every two milliseconds, so that the parent wakes once for many.
+    """Sends answers every two milliseconds, so that the parent wakes once for many answers.
 
     Empty messages at intervals show the parent that the loop is alive.
     """
@@ -79,7 +79,7 @@ class _Outbox(Inbox):
             self._ready.put((number, list(answers)))
 
     def fail(self, job: Job, failure: BaseException) -> None:
-        """Answer a job with the failure that ended it."""
+        """Send the failure that ended a job as its answer."""
         self.deliver(job, [AdapterError(f"{type(failure).__name__}: {failure}")] * len(job.requests))
 
     def _flush_forever(self, transport: AsyncTransport) -> None:

@@ -1,4 +1,4 @@
-"""Run async adapters in a helper process, so that client and items need not share an interpreter lock."""
+"""Run async adapters in a helper process, so that the client and the items do not share an interpreter lock."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _OF_A_TEST = "PYTEST_CURRENT_TEST"
 class HelperProcess:
     """A process that queries a model; until it gets an adapter, it imports ``modules``.
 
-    ``jobs`` are unanswered, by number; ``received`` is the time of the last message, ``wait`` the current wait of all
-    the process's requests.
+    ``jobs`` holds the unanswered jobs by number. ``received`` is the time of the last message, and ``wait`` is the
+    current wait if all of the process's requests are waiting.
     """
 
     def __init__(self, modules: Sequence[str] = ()) -> None:
@@ -57,7 +57,7 @@ class HelperProcess:
 
     @property
     def is_fit(self) -> bool:
-        """True if the process is alive and has the variables and working folder that a new process would get."""
+        """True if the process is alive and has the same variables and working folder as a new process would have."""
         return self.process.poll() is None and self._surroundings == _surroundings()
 
     def begin(self, adapter: Any, policy: Policy) -> None:
@@ -84,9 +84,9 @@ class HelperProcess:
 
 
 class Spares:
-    """Helper processes that start before any engine needs one, each with its own ``modules``.
+    """Helper processes that start before any engine needs one, each with different ``modules`` to import.
 
-    ``close`` ends the unused ones. If one fails to start, no more are started.
+    ``close`` ends the unused processes. If one fails to start, no more are started.
     """
 
     def __init__(self, modules: Sequence[Sequence[str]]) -> None:
@@ -128,8 +128,8 @@ def _surroundings() -> tuple[dict[str, str], str]:
 class HostedTransport:
     """Sends jobs to a helper process that runs the event loop, and receives the answers.
 
-    The start pays off if many requests are in flight. The adapter must be picklable. ``start`` returns a helper
-    process, started early or just now.
+    Starting a process pays off if many requests are in flight. The adapter must be picklable. ``start`` returns a
+    helper process, started early or just now.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class HostedTransport:
         self._helper.send(numbered)
 
     def is_stuck(self) -> bool:
-        """Return True if the helper has unanswered jobs but has been silent for too long."""
+        """Return True if the helper has unanswered jobs but has sent nothing for too long."""
         helper = self._helper
         if helper is None or not helper.jobs:
             return False
@@ -168,7 +168,7 @@ class HostedTransport:
         return None if self._helper is None else self._helper.wait
 
     def abandon(self) -> list[Job]:
-        """End the helper and answer all its jobs with AdapterTimeout: only the helper knew which had begun."""
+        """End the helper and answer all its jobs with AdapterTimeout, because only it knew which jobs had begun."""
         if self._helper is not None:
             timeout = AdapterTimeout("the helper process that asks the model hangs")
             for job in list(self._helper.jobs.values()):

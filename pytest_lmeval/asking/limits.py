@@ -1,4 +1,4 @@
-"""Stop sending when the budget is spent, every request fails, the server is gone, or it demands a long wait."""
+"""Stop sending when the budget is spent, every request fails, or the server is gone or demands a long wait."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _HTTP_CLIENT = re.compile(r"no usable reply from \S+: ClientConnector(DNS)?Error
 
 
 class Budget:
-    """Releases requests only if all in flight, at the highest cost so far, would stay within ``limit``.
+    """Releases requests only if all requests in flight would stay within ``limit`` at the highest cost seen so far.
 
-    Queued requests do not count, as they are only released once the cost of others is known. So ``spent`` exceeds the
-    limit only through requests in flight that cost more than any before. Until the first cost is known, one request or
-    batch is in flight at a time. A run without a limit has no budget. Thread-safe.
+    Queued requests do not count, because they are only released once the cost of others is known. As a result,
+    ``spent`` exceeds the limit only if requests in flight cost more than any request before. Until the first cost is
+    known, one request or batch is in flight at a time. A run without a limit has no budget. The class is thread-safe.
     """
 
     def __init__(self, limit: float) -> None:
@@ -65,10 +65,10 @@ class Budget:
         return not is_at_least(self._limit, self.spent)
 
     def take(self, requests: int, room: int, wake: Callable[[], None]) -> Sent | BudgetSpent | None:
-        """Return ``requests`` as sent if there is room for ``room``; else return None and call ``wake`` once, later.
+        """Return ``requests`` as sent if ``room`` requests fit; otherwise return None and call ``wake`` once, later.
 
         ``room`` counts all requests that are useless without each other. ``wake`` is called when another attempt may
-        succeed. BudgetSpent is final for all callers: nothing is in flight.
+        succeed. BudgetSpent is final for all callers, because no requests are in flight.
         """
         with self._lock:
             if not self._stopped and self._has(room):
@@ -82,7 +82,7 @@ class Budget:
             return BudgetSpent(self._stopped)
 
     def settle(self, sent: Sent, answers: Sequence[Answer] = ()) -> list[Answer]:
-        """Settle ``sent`` once; return the answers, with BudgetSpent in place of answers without a cost.
+        """Settle ``sent`` once; return the answers, but replace answers without a cost by BudgetSpent.
 
         After the run's end, answers may be missing.
         """
@@ -98,7 +98,7 @@ class Budget:
         return found
 
     def drop(self, wake: Callable[[], None]) -> None:
-        """Settle everything that was sent with ``wake``, without answers."""
+        """Settle all requests that were sent with ``wake``, without answers."""
         for sent in self._open.copy():
             if sent.wake == wake:
                 self.settle(sent)
@@ -150,10 +150,10 @@ class Unusable(AdapterError):
 
 
 class Outage:
-    """Decides from the outcomes of requests whether to send more; not thread-safe.
+    """Decides from the outcomes of requests whether to send more requests; not thread-safe.
 
-    A request counts once, after its retries. ``works`` means that one got an answer before. Once set, ``ended`` is the
-    answer to all further requests. The run receives the decision as an answer, :class:`AdapterDown`.
+    A request counts once, after its retries. ``works`` means that an earlier request got an answer. Once set, ``ended``
+    is the answer to all further requests. The run receives the decision as an answer, :class:`AdapterDown`.
     """
 
     def __init__(self, adapter: Any, *, works: bool = False) -> None:
@@ -165,13 +165,13 @@ class Outage:
         self.ended: AdapterDown | None = None
 
     def room(self) -> int | None:
-        """Return how many requests may be in flight: at first one, then as many as can end the run; None for any."""
+        """Return how many requests may be in flight: at first one, then as many as can end the run; None: no limit."""
         if self._works or self.ended or (self._has_notes and not self._repeats):
             return None
         return REPEATS_AT_FIRST - self._repeats if self._has_notes else 1
 
     def note(self, answer: Any) -> Any:
-        """Take an answer into account; return the answer, or the error that ends the run."""
+        """Take an answer into account, and return it or the error that ends the run."""
         self._has_notes = True
         if self.ended is None:
             self.ended = self._end(answer)
@@ -222,7 +222,7 @@ class Outage:
 
 
 def is_unreachable(error: BaseException) -> bool:
-    """Return True if ``error``, or its cause, is a refused connection or an unknown host name."""
+    """Return True if ``error`` or its cause is a refused connection or an unknown host name."""
     if isinstance(error, Unreachable) or _HTTP_CLIENT.match(str(error)):
         return True
     seen: set[int] = set()

@@ -1,4 +1,4 @@
-"""Pace the requests of an event loop: send the first one alone, and apply rate limits."""
+"""Pace the requests of an event loop: send the first request alone, and apply rate limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BURST_S = 2.0
 _CHARACTERS_PER_TOKEN = 4
 _ASSUMED_COMPLETION_TOKENS = 256
 ALONE_S = 5.0
-"""The longest time that other requests wait for the first one."""
+"""The longest time, in seconds, that other requests wait for the first request."""
 
 
 class Waits:
@@ -43,10 +43,10 @@ class Waits:
 
 
 class Opening:
-    """Sends the first request alone, to reveal a fault of all requests with a single one.
+    """Sends the first request alone, so that a single request reveals a fault that would affect all requests.
 
     Allows ``room()`` requests in flight until it returns None, for at most ``ALONE_S`` seconds; then calls ``on_open``.
-    If ``is_open``, the model is known to answer. Use this in one event loop.
+    If ``is_open``, the model is known to answer. Use an instance in only one event loop.
     """
 
     def __init__(self, room: Callable[[], int | None], on_open: Callable[[], None], *, is_open: bool = False) -> None:
@@ -77,8 +77,8 @@ class Opening:
 class RateLimit:
     """Releases requests at the adapter's ``requests_per_minute`` and ``tokens_per_minute``.
 
-    Each of ``share`` processes gets its part. Token counts are estimated before each request and corrected afterwards.
-    ``sleep`` waits. Without either limit, ``limits`` is False.
+    The limits are divided among ``share`` processes. Token counts are estimated before each request and corrected
+    afterwards. ``sleep`` waits. Without either limit, ``limits`` is False.
     """
 
     def __init__(self, facts: AdapterFacts, share: int, sleep: Callable[[float], Awaitable[None]]) -> None:

@@ -20,10 +20,10 @@ LONGEST_WAIT_S = 600.0
 class Policy:
     """The limits of one process's requests.
 
-    ``timeout_s`` limits one attempt at one request; for a batch call, it is multiplied according to the number of
-    requests. ``retries`` counts the attempts after the first. ``concurrency`` and ``max_cost`` are this process's part
-    of the run's, and ``share`` is the number of processes. ``passthrough`` are exceptions that stop the run.
-    ``think_tags`` enclose the thoughts at the beginning of a text; None leaves texts unchanged.
+    ``timeout_s`` limits one attempt at one request; a batch call gets a multiple that depends on its number of
+    requests. ``retries`` counts the attempts after the first. ``concurrency`` and ``max_cost`` are this process's parts
+    of the run's limits, and ``share`` is the number of processes. ``passthrough`` are exceptions that stop the run.
+    ``think_tags`` enclose the thoughts at the beginning of a text; if they are None, texts stay unchanged.
     """
 
     batch_size: int = DEFAULT_BATCH_SIZE
@@ -39,7 +39,7 @@ class Policy:
 def backoff_s(attempt: int, retry_after: float | None) -> float:
     """Return the delay after failed attempt number ``attempt`` (from 0), in seconds.
 
-    This is ``retry_after`` if given, else exponential backoff, half of it random to spread out clients.
+    This is ``retry_after`` if given, or else exponential backoff, half of it random to spread out clients.
     """
     if retry_after is not None:
         return min(LONGEST_WAIT_S, max(0.0, retry_after)) * random.uniform(1.0, 1.1)
@@ -47,7 +47,7 @@ def backoff_s(attempt: int, retry_after: float | None) -> float:
 
 
 def is_too_long(retry_after: float | None) -> bool:
-    """Return True if a server demands a longer wait than runs accept."""
+    """Return True if a server demands a longer wait than a run accepts."""
     return retry_after is not None and retry_after > LONGEST_WAIT_S
 
 

@@ -1,4 +1,4 @@
-"""Run conversations: several requests per response, each depending on the answers so far.
+"""Run conversations, in which a response takes several requests that depend on earlier answers.
 
 A round consists of a job's requests that can be sent together: for a batch adapter, the next turn of all examples in
 the batch; for an async adapter, whose jobs are single examples, the next turn of one example.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class UserModel(Protocol):
-    """The model that simulates a user, with its recorded replies."""
+    """The model that simulates a user, together with its recorded replies."""
 
     @property
     def engine(self) -> Engine: ...
@@ -44,9 +44,9 @@ class UserModel(Protocol):
 class Conversation:
     """One response in progress: the exchanges so far, and the next ``request``.
 
-    ``request`` is None at the end, and while an ``aside`` waits for ``user``, who simulates the user. Answers known to
-    ``recall`` are not requested again; ``note`` is called with every other answer. Without ``follow_up``, the response
-    takes a single request.
+    ``request`` is None at the end, and while an ``aside`` waits for ``user``, the model that simulates the user.
+    Answers known to ``recall`` are not requested again; ``note`` is called with every other answer. Without
+    ``follow_up``, the response takes a single request.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Conversation:
             self.fail(AdapterError("only completions can have follow-ups"))
 
     def _follow(self, step: Callable[[], Generate | Aside | None]) -> None:
-        """Run ``step``, and further steps as long as the user's replies are known."""
+        """Run ``step``, and continue with further steps as long as the user's replies are known."""
         self.request = None
         try:
             following = step()
@@ -171,7 +171,7 @@ class Conversation:
 
 
 def begin(job: Job, begun: Mapping[int, Conversation]) -> None:
-    """Give ``job`` its conversations, by number; its other requests become conversations of one round."""
+    """Assign conversations to the requests of ``job`` by number; other requests become conversations of one round."""
     job.talks = [begun.get(number) or Conversation(one) for number, one in enumerate(job.requests)]
     for number, answer in job.known.items():
         job.talks[number].take(answer)

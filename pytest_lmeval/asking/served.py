@@ -1,4 +1,4 @@
-"""Serve an adapter to another process, which handles retries."""
+"""Serve an adapter to another process, which decides about retries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Query async adapters: an event loop in its own thread keeps many requests in flight."""
+"""Query async adapters: an event loop in a separate thread keeps many requests in flight."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _CANCELS = "does the adapter, or code that it calls, cancel all tasks of its loo
 
 
 class AsyncTransport:
-    """Queries an async adapter: ``concurrency`` requests in flight, with retries and rate limits in one loop.
+    """Queries an async adapter: one event loop keeps ``concurrency`` requests in flight, and retries and paces them.
 
-    Each request has its own task. A late task is cancelled; even if the adapter ignores that, another task takes over
-    its slot and its request.
+    Each request runs in a separate task. A late task is cancelled; even if the adapter ignores that, another task takes
+    over its slot and its request.
     """
 
     def __init__(self, adapter: Any, policy: Policy, inbox: Inbox, budget: Budget | None = None) -> None:
@@ -65,7 +65,7 @@ class AsyncTransport:
         return self._thread is not None and time.monotonic() - self._heartbeat > 2 * _HEARTBEAT_S
 
     def is_stuck(self) -> bool:
-        """Return True if the loop itself hangs; slow requests are ended by the loop."""
+        """Return True if the loop itself hangs; the loop ends slow requests."""
         return self._thread is not None and time.monotonic() - self._heartbeat > self._policy.timeout_s + _GRACE_S
 
     @property
@@ -91,7 +91,7 @@ class AsyncTransport:
         return [job for job, _ in jobs if job not in blamed]
 
     def close(self) -> None:
-        """Cancel the requests in flight, close the adapter in its own loop, and end the thread."""
+        """Cancel the requests in flight, close the adapter in the loop that it used, and end the thread."""
         if self._loop is None or self._thread is None or self.is_stuck():
             return
         self._is_closing = True
@@ -245,7 +245,7 @@ class AsyncTransport:
 
 
 async def _take_back_cancellation() -> None:
-    """Undo the cancellation of this task, once the guard knows whether all tasks were cancelled."""
+    """Undo the cancellation of this task once the guard knows whether all tasks were cancelled."""
     task = asyncio.current_task()
     while task is not None and task.uncancel():
         pass

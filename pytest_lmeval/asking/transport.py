@@ -1,4 +1,4 @@
-"""Carry jobs to an adapter, and answers back."""
+"""Carry jobs to an adapter, and its answers back."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Job:
     """Requests to be sent together; ``spans`` maps each key to its requests.
 
     ``failure`` is an exception that stops the run. A thread of the transport calls ``on_answer`` once with the answered
-    or failed job; then it is None. Waiting for the job includes this call. ``talks`` holds one conversation per
-    request, if any may have follow-ups. ``is_kept`` means that the answers are recorded. ``known`` are answers by
+    or failed job, and then sets it to None. Waiting for the job includes this call. ``talks`` holds one conversation
+    per request, if any may have follow-ups. ``is_kept`` means that the answers are recorded. ``known`` are answers by
     position that need not be requested.
     """
 
@@ -47,7 +47,7 @@ class Job:
 
 
 class JobProgress:
-    """The progress of a job: its answers by number, None if missing, and the number still missing, ``left``."""
+    """A job's progress: its answers by number, with None for a missing answer, and ``left``, the number missing."""
 
     __slots__ = ("answers", "begun", "left")
 
@@ -58,7 +58,7 @@ class JobProgress:
 
 
 class Inbox:
-    """Lets a thread wait for its job without waking up for others."""
+    """Lets a thread wait for one job without waking up for other jobs."""
 
     def __init__(self) -> None:
         self._awaited: Job | None = None
@@ -93,7 +93,7 @@ class Inbox:
 
 
 class Transport(Protocol):
-    """Carries jobs to an adapter and back, in its own thread."""
+    """Carries jobs to an adapter and answers back, in a separate thread."""
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Queue jobs."""
@@ -115,7 +115,7 @@ class Transport(Protocol):
 class Sender:
     """Sends jobs through a transport, and replaces it if it hangs; skips answers known to ``cache`` or the job.
 
-    Thread-safe, because eval functions and conversations send from their own threads.
+    This class is thread-safe, because eval functions and conversations send from separate threads.
     """
 
     def __init__(self, new_transport: Callable[[], Transport], inbox: Inbox, cache: CachedAnswers | None) -> None:
@@ -158,7 +158,7 @@ class Sender:
         self._transport.close()
 
     def _unknown(self, job: Job) -> Job | None:
-        """Return a job with the remaining requests; if all answers are known, answer ``job`` and return None."""
+        """Return a job of the requests without known answers; if all are known, answer ``job`` and return None."""
         if self._cache is not None:
             for place, request in enumerate(job.requests):
                 if place not in job.known and (answer := self._cache.find(request)) is not None:

@@ -1,4 +1,4 @@
-"""Send batch adapters a window of requests at a time, in batches that the adapter may plan."""
+"""Send a window of requests at a time to a batch adapter, in batches that the adapter may plan."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class WindowTransport(BatchTransport):
 def planned_calls(
     adapter: Any, requests: list[Request], passthrough: tuple[type[BaseException], ...] = ()
 ) -> list[list[int]] | AdapterError:
-    """Return the adapter's plan, the positions of requests by call, or an error for an unusable plan."""
+    """Return the adapter's plan, which lists the positions of each call's requests, or an error if it is unusable."""
     try:
         found = [list(batch) for batch in adapter.plan_window(requests)]
     except BaseException as error:

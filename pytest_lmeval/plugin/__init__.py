@@ -1,7 +1,7 @@
 """The pytest plugin: collects task files as items, runs them, and produces a leaderboard.
 
-This module only defines hooks and fixtures; subpackages do the work. Every pytest run in the environment imports it, so
-its imports must stay cheap. A conftest may override each fixture.
+This module only defines hooks and fixtures; the subpackages do the work. Every pytest run in the environment imports
+this module, so its imports must be cheap. A conftest may override each fixture.
 """
 
 from __future__ import annotations
@@ -320,7 +320,7 @@ def lm_adapter(pytestconfig: pytest.Config) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def lm_judge(pytestconfig: pytest.Config) -> Iterator[Any]:
-    """Provide the adapter that judges answers, from --lm-judge; without the option, an object that is false."""
+    """Provide the adapter that judges answers, from --lm-judge; without the option, provide a false object."""
     yield from _opened(pytestconfig, _judge)
 
 
@@ -360,7 +360,7 @@ def lm_sandbox(pytestconfig: pytest.Config) -> Iterator[Any]:
 
 @pytest.fixture
 def lm(request: pytest.FixtureRequest, lm_engine: Any, lm_judge: Any) -> Iterator[Any]:
-    """Provide the object that eval functions use to ask and score: ask, judge, score, step, span, note."""
+    """Provide the object with which eval functions ask and score: ask, judge, score, step, span, note."""
     from pytest_lmeval.plugin.asking.state import run_state
     from pytest_lmeval.plugin.evals.item import session_of
     from pytest_lmeval.plugin.evals.process import provide
@@ -390,7 +390,7 @@ def lm_env(lm: Any) -> Iterator[None]:
 
 @pytest.fixture
 def lm_example(request: pytest.FixtureRequest) -> Any:
-    """Provide the example of the running item; None in an ordinary test."""
+    """Provide the example of the running item, or None in an ordinary test."""
     return getattr(request.node, "example", None)
 
 
@@ -413,7 +413,7 @@ def _judge(state: RunState) -> Any:
 
 
 def _opened(config: pytest.Config, make: Callable[[RunState], Any]) -> Iterator[Any]:
-    """Yield the result of ``make`` for the state of each model; close it afterwards."""
+    """Yield the results of ``make`` for the states of all models, and close them afterwards."""
     from pytest_lmeval.adapters.facts import method
     from pytest_lmeval.plugin.asking.state import run_states
 
@@ -429,12 +429,12 @@ def _opened(config: pytest.Config, make: Callable[[RunState], Any]) -> Iterator[
 
 
 def _provided(values: Mapping[str, Any]) -> Any:
-    """Return the only value for a single model, or ``values`` by label."""
+    """Return the only value for a single model, or ``values`` by label for several models."""
     return values[""] if "" in values else ByModel(values)
 
 
 class _NoJudge:
-    """Replaces the judge in a run without --lm-judge: it is false, and any use raises UsageError."""
+    """Replaces the judge in a run without --lm-judge; it is false, and any use raises UsageError."""
 
     def __bool__(self) -> bool:
         return False

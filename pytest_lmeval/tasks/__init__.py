@@ -1,4 +1,4 @@
-"""Names for task files: the two kinds of task classes, their metrics, data and code execution."""
+"""Names that task files import: the two kinds of task classes, their metrics, and functions for data and code."""
 
 from __future__ import annotations
 

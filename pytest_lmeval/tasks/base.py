@@ -1,4 +1,4 @@
-"""The base class of tasks over a dataset: prompts, right answers and metrics."""
+"""The base class of tasks over a dataset, which defines prompts, correct answers and metrics."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ NOT_CALLED: Mapping[str, str] = MappingProxyType(
 )
 """Members of eval-framework's ``BaseTask`` that no run calls here, each with its replacement."""
 NO_SUBJECT = "no_subject"
-"""``SUBJECTS = [NO_SUBJECT]``: the items have no subject, even with a key ``subject``."""
+"""``SUBJECTS = [NO_SUBJECT]`` means that items have no subject, even if they have a key ``subject``."""
 
 SubjectT = TypeVar("SubjectT")
 
 
 class Language(Enum):
-    """The language of a task, for readers of its file; a run ignores it."""
+    """The language of a task, for readers of its file; runs ignore it."""
 
     ENG = "English"
     DEU = "German"
@@ -61,12 +61,12 @@ class Language(Enum):
 
 
 class BaseTask(Generic[SubjectT]):
-    """A task over the items of a dataset. A subclass with a ``NAME`` is a task; one without is a base of others.
+    """A task over the items of a dataset. A subclass with a ``NAME`` is a task; one without is a base class.
 
-    ``DATASET_PATH``: a ``.jsonl``, ``.csv`` or ``.parquet`` file, or a folder with a file per split, relative to the
-    task file; or a name on the hub. ``METRICS``: the first decides whether an example passes. ``SUBJECTS``: items of
-    other subjects are skipped, and few-shots have the item's subject; ``[NO_SUBJECT]`` for a task without subjects.
-    ``THRESHOLD``: the score to reach instead of the metric's own.
+    ``DATASET_PATH`` is a ``.jsonl``, ``.csv`` or ``.parquet`` file, or a folder with a file per split, relative to the
+    task file; or it is a name on the hub. ``METRICS`` lists metrics, of which the first decides whether an example
+    passes. ``SUBJECTS`` lists the subjects to use: items of other subjects are skipped, and few-shots have the item's
+    subject; a task without subjects sets ``[NO_SUBJECT]``. ``THRESHOLD`` replaces the threshold of the metric.
 
     While a method runs, ``item["subject"]`` is the item's subject, ``self.dataset[split]`` has a split's items of that
     subject, ``self.num_fewshot`` is the number of worked examples, and ``self.rnd`` is a generator for this item:
@@ -107,16 +107,16 @@ class BaseTask(Generic[SubjectT]):
         self.dataset = self._shuffle_splits(hf_dataset=self._load_hf_dataset(path=self.DATASET_PATH, name=name))
 
     def _load_hf_dataset(self, **options: Any) -> Any:
-        """Return the splits at ``path``, in its configuration ``name``, from beside the task file or the hub."""
+        """Return the splits at ``path``, in its configuration ``name``, from the task file's folder or the hub."""
         return loading.splits_of(self, **options)
 
     def _shuffle_splits(self, hf_dataset: Any) -> dict[str, Any]:
-        """Return the items of the two splits that a run uses, in the order of the data."""
+        """Return the items of the two splits that a run uses, in their original order."""
         used = dict.fromkeys((self.SAMPLE_SPLIT, self.FEWSHOT_SPLIT))
         return {split: list(hf_dataset[split]) for split in used if split in hf_dataset}
 
     def iterate_samples(self, num_samples: int | None = None) -> Iterable[Sample]:
-        """Return the samples of every subject, at most ``num_samples`` of each."""
+        """Return the samples of every subject, at most ``num_samples`` per subject."""
         counts: dict[str, int] = {}
         for sample in self._samples():
             counts[sample.subject] = counts.get(sample.subject, 0) + 1
@@ -124,7 +124,7 @@ class BaseTask(Generic[SubjectT]):
                 yield sample
 
     def _create_samples(self, item: dict[str, Any], index: int, subject: str) -> list[Sample]:
-        """Return the samples of an item: by default one, made with the methods below."""
+        """Return the samples of an item: by default one, created with the methods below."""
         truths = prompts.texts_of(self, "_get_ground_truth", item)
         chooses = self.RESPONSE_TYPE == ResponseType.LOGLIKELIHOODS
         return [
@@ -155,19 +155,19 @@ class BaseTask(Generic[SubjectT]):
         raise NotImplementedError
 
     def _get_ground_truth(self, item: dict[str, Any]) -> str | list[str] | None:
-        """Return the right answer, or all right answers."""
+        """Return the correct answer, or a list of all correct answers."""
         raise NotImplementedError
 
     def _get_cue_text(self, item: dict[str, Any]) -> str:
-        """Return the words that the model's answer should begin with, ``""`` for none."""
+        """Return the words with which the model's answer should begin, or ``""``."""
         return ""
 
     def _get_system_prompt_text(self, item: dict[str, Any]) -> str | None:
-        """Return the system prompt, ``""`` for none."""
+        """Return the system prompt, or ``""`` for no system prompt."""
         return ""
 
     def _get_initial_prompt_text(self, item: dict[str, Any]) -> str:
-        """Return the text before the first user message, ``""`` for none."""
+        """Return the text to put before the first user message, or ``""``."""
         return ""
 
     def _get_fewshot_target_text(self, item: dict[str, Any]) -> str:
@@ -200,5 +200,5 @@ class BaseTask(Generic[SubjectT]):
         return None
 
     def post_process_generated_completion(self, completion_text: str, sample: Sample | None = None) -> str:
-        """Return the prediction in the model's output: by default the whole text."""
+        """Return the prediction in the model's output, by default the whole text."""
         return completion_text

@@ -37,7 +37,7 @@ class Dialogues:
 
     @property
     def eval_type(self) -> str:
-        """``generative``: the model writes; ``categorical``: it chooses one of the conversation's ``letters``."""
+        """``generative`` if the model writes, ``categorical`` if it chooses one of a conversation's ``letters``."""
         raise NotImplementedError
 
     def num_examples(self) -> int:
@@ -45,7 +45,7 @@ class Dialogues:
         raise NotImplementedError
 
     def get_example(self, index: int) -> dict[str, Any]:
-        """Return a conversation: ``messages`` of ``role`` and ``content``, of which the last is the right answer."""
+        """Return a conversation: ``messages`` with ``role`` and ``content``; the last is the correct answer."""
         raise NotImplementedError
 
     def evaluate(self, conversation: dict[str, Any], assistant_response: str) -> bool | float:
@@ -54,7 +54,7 @@ class Dialogues:
 
     @property
     def indices(self) -> range:
-        """The places of the view in all conversations."""
+        """The positions of the view's conversations among all conversations."""
         return range(self.num_examples())[self.start : self.stop : self.step]
 
     def __len__(self) -> int:
@@ -69,7 +69,7 @@ Task = Dialogues
 
 
 class TaskSequence(Dialogues):
-    """Tasks one after another: a curriculum."""
+    """Several tasks one after another, as in a curriculum."""
 
     def __init__(self, tasks: Iterable[Dialogues], *, start: int = 0, stop: int | None = None, step: int = 1) -> None:
         super().__init__(start, stop, step)
@@ -80,7 +80,7 @@ class TaskSequence(Dialogues):
 
     @property
     def eval_type(self) -> str:
-        """The tasks' own if they agree, else ``mixed``: each example uses that of its task."""
+        """The type of all tasks if they agree, or else ``mixed``: each example then has the type of its task."""
         kinds = {task.eval_type for task in self.tasks}
         return kinds.pop() if len(kinds) == 1 else "mixed"
 
@@ -89,12 +89,12 @@ class TaskSequence(Dialogues):
         return len(self.order)
 
     def get_example(self, index: int) -> dict[str, Any]:
-        """Return the conversation of the task whose turn it is."""
+        """Return the conversation at ``index`` from the task that contributes it."""
         part, place = self.order[index]
         return self.tasks[part][place]
 
     def evaluate(self, conversation: dict[str, Any], assistant_response: str) -> bool | float:
-        """Refuse: only the task of a conversation can evaluate it, and a run calls that task."""
+        """Raise TypeError: only the task of a conversation can evaluate it, and a run calls that task."""
         raise TypeError("a conversation of several tasks is evaluated by its own: tasks[order[index][0]].evaluate(...)")
 
     def _ordered(self, places: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""``execute_code`` for task files: uses the sandbox of the run while a task is scored."""
+"""Provide ``execute_code`` for task files, which uses the run's sandbox while a task is scored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SANDBOX: ContextVar[Any] = ContextVar("_SANDBOX", default=None)
 
 @contextmanager
 def running_code_in(sandbox: Any) -> Iterator[None]:
-    """Have ``execute_code`` use ``sandbox``, at the run's level; None for the best available."""
+    """Make ``execute_code`` use ``sandbox``, at the run's level, or the best available sandbox if it is None."""
     token = _SANDBOX.set(sandbox)
     try:
         yield

@@ -48,7 +48,7 @@ def described(error: BaseException) -> str:
 
 
 def line_in(error: BaseException, path: Path) -> int:
-    """Return the innermost line of the file ``path`` that the error passed through, or 1."""
+    """Return the innermost line of the file ``path`` in the error's traceback, or 1."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return error.lineno or 1
     lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == str(path)]

@@ -1,4 +1,4 @@
-"""The metric of ``METRICS`` that asks a judge, a second model, to score an answer."""
+"""The metric for ``METRICS`` that asks a judge, a second model, to score an answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_lmeval.types import Message
 class JudgedAnswer:
     """An answer to judge: the ``prediction``, with the user's last ``question`` and all ``messages`` before it.
 
-    ``targets`` are the ground truth, ``extras`` the metric context, ``raw`` is the text before post-processing.
+    ``targets`` are the ground truth, ``extras`` is the metric context, and ``raw`` is the text before post-processing.
     """
 
     question: str
@@ -32,10 +32,10 @@ class JudgedAnswer:
 class LLMJudgeScore:
     """A judge's verdict on the answer: a number from ``SCORE_MIN`` to ``SCORE_MAX``, or one of ``LABELS``.
 
-    The score in [0, 1] is the number's position between the two, or the value of the label. ``MODEL_KEY`` names the
-    metric's own judge, as ``--lm-judge`` names the run's. A ``PROMPT`` may use ``{question}``, ``{prediction}``,
-    ``{reference}`` (the ground truth), ``{material}`` (all three between tags that no answer can close), and
-    ``{reply}`` (the form of the reply).
+    The score in [0, 1] is the number's position between these limits, or the value of the label. ``MODEL_KEY`` names a
+    judge for this metric in the same way as ``--lm-judge`` names the run's judge. A ``PROMPT`` may use ``{question}``,
+    ``{prediction}``, ``{reference}`` (the ground truth), ``{material}`` (all three between tags that no answer can
+    close), and ``{reply}`` (the form of the reply).
     """
 
     NAME: ClassVar[str] = "llm_judge"

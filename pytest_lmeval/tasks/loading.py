@@ -1,4 +1,4 @@
-"""``load_dataset`` for task files: local data beside the file, or the ``datasets`` library."""
+"""Provide ``load_dataset`` for task files, which reads local data or calls the ``datasets`` library."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def load_dataset(path: str, name: str | None = None, *, split: str | None = None, **options: Any) -> Any:
-    """Return the rows of ``split``, or a mapping of all splits without it.
+    """Return the rows of ``split``, or a mapping of all splits if no split is named.
 
-    ``path`` is a file beside the calling file, or a folder with a file per split, with or without suffix. If it does
-    not exist, ``datasets.load_dataset`` loads it with all arguments. Raises RecordRefused if the data cannot be read,
-    with the command that installs a missing package.
+    ``path`` is a file in the calling file's folder, with or without its suffix, or a subfolder with a file per split.
+    If it does not exist, ``datasets.load_dataset`` is called with all arguments. Raises RecordRefused if the data
+    cannot be read; the message has the command that installs a missing package.
     """
     from pytest_lmeval.data import hub, local
 
@@ -43,9 +43,10 @@ class LoadedSplits(dict[str, Any]):
 def splits_of(
     task: BaseTask[Any], *, path: str, name: str | None = None, split: str | None = None, **options: Any
 ) -> Any:
-    """Return the splits of a task's data, or one of them: from beside the task file, else from the hub.
+    """Return the splits of a task's data, or one split, from the task file's folder or else from the hub.
 
-    Local rows are copies, which a task may change. Raises RecordRefused of ``DATASET_PATH`` if the data cannot be read.
+    Local rows are copies, which a task may change. Raises RecordRefused for the field ``DATASET_PATH`` if the data
+    cannot be read.
     """
     from pytest_lmeval.data import hub, local
 
@@ -67,9 +68,9 @@ def splits_of(
 
 
 def revision_of(task: BaseTask[Any], path: str) -> str | None:
-    """Return the revision of a dataset of the hub, from ``HF_REVISION`` or ``REVISION_LOCKFILE``, else None.
+    """Return the revision of a dataset of the hub, from ``HF_REVISION`` or ``REVISION_LOCKFILE``, or None.
 
-    A lock file is a JSON object of revisions by ``DATASET_PATH``, beside the task file.
+    A lock file is a JSON object in the task file's folder that maps each ``DATASET_PATH`` to a revision.
     """
     if task.HF_REVISION or task.REVISION_LOCKFILE is None:
         return task.HF_REVISION

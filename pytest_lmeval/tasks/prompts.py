@@ -21,7 +21,7 @@ ROLES = ("system", "user", "assistant")
 
 
 class ItemSplits(Mapping[str, Sequence[Row]]):
-    """The splits for one item; they exclude the item while its few-shots are drawn."""
+    """A dataset's splits as one item's methods see them; they exclude the item while its few-shots are drawn."""
 
     leaves_out = False
 
@@ -56,13 +56,13 @@ class Others(Sequence[Row]):
         return self._rows[place if place < self._left_out else place + 1]
 
     def drawn(self, random: Random, number: int) -> list[Row]:
-        """Return ``number`` rows drawn as in eval-framework: one more from all rows, then without the excluded one."""
+        """Draw ``number`` rows as eval-framework does: draw one more from all rows, then drop the excluded row."""
         places = random.sample(range(len(self._rows)), number + 1)
         return [self._rows[place] for place in places if place != self._left_out][:number]
 
 
 def question_of(task: BaseTask[Any], item: Row) -> list[Message]:
-    """Return the question about an item, with the task's suffix after the last message of the user."""
+    """Return the question about an item, with the task's suffix appended to the last user message."""
     messages = messages_of(task, "_get_instruction_messages", item)
     if not any(message.content for message in messages):
         raise RecordRefused("bad_value", _field(task, "_get_instruction_text"), "expected a question, got no text")
@@ -75,7 +75,7 @@ def question_of(task: BaseTask[Any], item: Row) -> list[Message]:
 
 
 def conversation(task: BaseTask[Any], item: Row) -> list[Message]:
-    """Return the system prompt, the worked examples, the question and the cue, as far as they exist."""
+    """Return the system prompt, the worked examples, the question and the cue, if they exist."""
     messages = [*messages_of(task, "_get_example_messages", item), *question_of(task, item)]
     initial = text_of(task, "_get_initial_prompt_text", item)
     if initial:
@@ -130,7 +130,7 @@ def text_of(task: BaseTask[Any], method: str, item: Row) -> str:
 
 
 def texts_of(task: BaseTask[Any], method: str, item: Row) -> tuple[str, ...]:
-    """Return the texts that a method of the task returns for an item, at least one."""
+    """Return the texts, at least one, that a method of the task returns for an item."""
     return checked_texts(*_result(task, method, item))
 
 
@@ -150,7 +150,7 @@ def context_of(task: BaseTask[Any], item: Row) -> Any:
 
 
 def checked_context(field: str, given: Any) -> Any:
-    """Return a result of the task's ``field`` as a context; raise RecordRefused if it has another type."""
+    """Return a result of the task's ``field`` as a metric context; raise RecordRefused if it has another type."""
     if not (given is None or isinstance(given, BaseMetricContext | Mapping) or hasattr(given, "model_dump")):
         raise RecordRefused("bad_type", field, f"expected a BaseMetricContext or None, got {given!r:.80}")
     return given

@@ -14,16 +14,16 @@ from pytest_lmeval.types import Message
 
 
 class ResponseType(StrEnum):
-    """The form of answers: generated text, or the probability of each of several continuations."""
+    """The form of an answer: generated text, or the probabilities of several continuations."""
 
     COMPLETION = "completion"
     LOGLIKELIHOODS = "loglikelihoods"
 
 
 class BaseMetricContext:
-    """Further inputs of an item's metrics: the annotated fields of a subclass, given by keyword.
+    """Further inputs for an item's metrics, as annotated fields of a subclass whose values are passed by keyword.
 
-    A field with a value in the class is optional.
+    A field with a default value is optional.
 
     >>> class Tests(BaseMetricContext):
     ...     entry_point: str

@@ -1,4 +1,4 @@
-"""The metrics of ``METRICS`` by class: each represents one or several metrics, by name or as a function.
+"""The classes for ``METRICS``; each represents one or several metrics, by name or as a function.
 
 Your own class needs ``NAME`` and ``__call__(prediction, targets, extras)``, which returns a float in [0, 1]. It may
 have ``THRESHOLD`` (default 1.0) and ``NEEDS_SANDBOX`` (for a fourth argument that runs code). To ask a judge, derive it
@@ -21,9 +21,10 @@ _COMMA_AND_DOLLAR = str.maketrans("", "", ",$")
 
 
 class NamedMetrics:
-    """Metrics of the registry: ``NAMES``, of which the first always applies.
+    """Registered metrics, listed in ``NAMES``; the first always applies.
 
-    ``NEEDS`` maps others to the field of the metric context that each needs; without the field, a metric is skipped.
+    ``NEEDS`` maps other metrics to the field of the metric context that each needs; a metric without its field is
+    skipped.
     """
 
     NAMES: ClassVar[tuple[str, ...]]
@@ -72,7 +73,7 @@ class SquadF1(NamedMetrics):
 
 
 class DropF1ExactMatch(NamedMetrics):
-    """The spans of the best answer; ``answer_tuples`` of the context has the answers, each a list of spans."""
+    """F1 and exact match of spans, for the best answer; ``answer_tuples`` in the context lists each answer's spans."""
 
     NAMES = ("drop_f1", "drop_em")
 
@@ -84,7 +85,7 @@ class F1:
     THRESHOLD = 0.5
 
     def __call__(self, prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
-        """Return the F1; two empty texts are equal."""
+        """Return the F1; two empty texts score 1."""
         given = prediction.lower().split()
         return max((multiset_f1(given, target.lower().split()) for target in targets), default=0.0)
 
@@ -92,13 +93,13 @@ class F1:
 class AccuracyCompletionOLMES:
     """The prediction equals the ground truth, ignoring commas, dollars, a last dot and text up to the last ``#### ``.
 
-    With several ground truths, the score is the share of equal ones, as in OLMES.
+    With several ground truths, the score is the share that the prediction equals, as in OLMES.
     """
 
     NAME = "accuracy_completion_olmes"
 
     def __call__(self, prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
-        """Return the share of the targets that are equal."""
+        """Return the share of the targets that the prediction equals."""
         given = self._normal(prediction)
         return sum(given == self._normal(target) for target in targets) / len(targets) if targets else 0.0
 
@@ -117,7 +118,7 @@ class MathReasoningCompletion(NamedMetrics):
 
 
 class JSONFormat(NamedMetrics):
-    """The answer contains JSON; it is only JSON; it is valid by ``json_schema``; it equals the ground truth."""
+    """Four metrics: the answer contains JSON, is only JSON, is valid by ``json_schema``, equals the ground truth."""
 
     NAMES = ("is_json", "only_json", "json_schema", "json_exact")
     NEEDS: ClassVar[Mapping[str, str]] = {"json_schema": "json_schema"}
@@ -152,7 +153,7 @@ class AccuracyNormLoglikelihood(NamedMetrics):
 
 
 class BitsPerByteLoglikelihood(NamedMetrics):
-    """The mean probability of a byte of the ground truth: 2 ** -(bits per byte), so higher is better."""
+    """The mean probability of a byte of the ground truth, 2 ** -(bits per byte); higher is better."""
 
     NAMES = ("byte_probability",)
 
@@ -194,7 +195,7 @@ class CodeExecutionPassAtOne:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Expressions that must be true, or else the extras of a compact ``code_exec`` record."""
+    """Expressions that must be true, or otherwise the extras of a compact ``code_exec`` record."""
 
     expressions: tuple[str, ...] = ()
     extras: Mapping[str, Any] = field(default_factory=dict)

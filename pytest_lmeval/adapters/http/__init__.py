@@ -1,1 +1,1 @@
-"""Code shared by adapters that ask a server over HTTP."""
+"""Code shared by adapters that query a server over HTTP."""

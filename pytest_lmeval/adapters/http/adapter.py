@@ -1,4 +1,4 @@
-"""The base of adapters that ask a server: one attempt per call; the engine limits, retries and runs calls at once."""
+"""The base class of adapters for servers. Each call is one attempt; the engine retries, limits and overlaps calls."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _encode = compact_encoder(allow_nan=True)  # escapes keep lone surrogates
 _REVISIONS, _LONGEST_NAME = 5, 200
 _BAD_REQUEST = 400
 _REFUSES = frozenset({400, 422, 501})
-"""Statuses of servers that lack an option."""
+"""Statuses with which servers refuse an option that they lack."""
 Answered = TypeVar("Answered", Completion, LogProb)
 
 
 class HttpAdapter(ServerModel[Given], ABC):
-    """A model behind a server; a subclass writes the requests of one interface and reads its replies.
+    """A model on a server; a subclass writes the requests of one interface and reads its replies.
 
-    Raise UsageError as :class:`ServerModel` does, and without aiohttp. ``manifest["revision"]`` is the server's name
-    for the model, once it has answered.
+    Raise UsageError as :class:`ServerModel` does, and if aiohttp is missing. Once the model has answered,
+    ``manifest["revision"]`` is the server's name for it.
     """
 
     assembly: ClassVar[type[Assembly]]
@@ -63,19 +63,19 @@ class HttpAdapter(ServerModel[Given], ABC):
 
     @abstractmethod
     def _completion_of(self, document: Document, request: Generate, reply: Reply, options: Given) -> Completion:
-        """Return the answer in a reply, at the prices of ``options``; raise AdapterError if it holds no answer."""
+        """Return the answer in a reply, priced by ``options``; raise AdapterError if there is no answer."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, base_url={self._options.base_url!r})"
 
     @property
     def known_secrets(self) -> tuple[str, ...]:
-        """The API key, for code that shows or keeps answers."""
+        """The API key, so that code that shows or stores answers can hide it."""
         return self._key.known()
 
     @property
     def cancelled_after_s(self) -> float:
-        """Always 0: the transport keeps the value."""
+        """Always 0, because the transport stores the value."""
         return 0.0
 
     @cancelled_after_s.setter
@@ -90,7 +90,7 @@ class HttpAdapter(ServerModel[Given], ABC):
         return _remake, (type(self), self._model, options, self._prices)
 
     async def complete(self, request: Generate) -> Completion:
-        """Ask once and return the completion.
+        """Send the request once and return the completion.
 
         Raise TransientError if a retry may help (408, 409, 429, 5xx, resets, timeouts, a cut-off body), otherwise
         AdapterError.
@@ -148,7 +148,7 @@ class HttpAdapter(ServerModel[Given], ABC):
             await self._transport.aclose()
 
     def _record_revision(self, document: Document) -> None:
-        """Add the model that answered to the manifest, which shows if a server changes it during a run."""
+        """Add the model that answered to the manifest, to show whether a server changes it during a run."""
         served = document.fields.get("model")
         known = self.manifest.get("revision", "").split(", ") if "revision" in self.manifest else []
         if not isinstance(served, str) or not served.isprintable() or not 0 < len(served) <= _LONGEST_NAME:
@@ -167,7 +167,7 @@ class HttpAdapter(ServerModel[Given], ABC):
 
 
 def _check_address(kind: str, url: str) -> None:
-    """Raise UsageError if ``url`` is no URL or aiohttp is missing; do not import aiohttp."""
+    """Raise UsageError if ``url`` is not a URL or aiohttp is missing; do not import aiohttp."""
     try:
         from yarl import URL
 
@@ -187,7 +187,7 @@ def _needs_aiohttp(kind: str, why: str) -> str:
 
 
 def raised(answer: Answered | AdapterError) -> Answered:
-    """Return an answer; raise an error without its traceback."""
+    """Return ``answer``, or raise it without its traceback if it is an error."""
     if isinstance(answer, AdapterError):
         answer.__context__ = answer.__traceback__ = None
         raise answer from None

@@ -1,4 +1,4 @@
-"""Turn server-sent events into the document of a reply that was not streamed.
+"""Convert server-sent events into the document of an equivalent unstreamed reply.
 
 The interface's :class:`Assembly` joins the events. An event that is not part of an answer, such as an error, replaces
 the whole reply.
@@ -58,7 +58,7 @@ class EventStream:
         self._line.append(rest)
 
     def end(self) -> bool:
-        """Read a last event without an empty line; return False if the answer breaks off."""
+        """Read a final event that no empty line follows; return False if the answer is incomplete."""
         if any(self._line):
             self._take_line(b"".join(self._line))
             self._line.clear()
@@ -68,7 +68,7 @@ class EventStream:
         return self._done or self._answer.has_ended or bool(self.fault) or not self._is_stream
 
     def document(self) -> bytes | None:
-        """Return the reply as JSON, or the fault; None if the body is not an event stream."""
+        """Return the reply or the fault as JSON, or None if the body is not an event stream."""
         if not self._is_stream:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Classify errors of requests to a server by the use of a retry."""
+"""Classify errors of requests to a server by whether a retry may help."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SECONDS = re.compile(r"\d{1,9}(\.\d{1,9})?")
 
 
 class AttemptTimeout(TransientError, AdapterTimeout):
-    """An attempt that took too long: retried, and the timeout of its example if no retry succeeds."""
+    """An attempt took too long. The engine retries it; the example times out if no retry succeeds."""
 
 
 def worth_retrying(status: int) -> bool:
@@ -32,7 +32,7 @@ def worth_retrying(status: int) -> bool:
 
 
 def refused(where: str, status: int, body: bytes, wait: float | None) -> AdapterError:
-    """Return the error for a reply with a ``status`` other than 2xx, which may ask to ``wait`` some seconds."""
+    """Return the error for a reply with a ``status`` other than 2xx, which may demand to ``wait`` for some seconds."""
     message = f"{where}: {excerpt(body) or 'empty body'}"
     error: AdapterError
     if worth_retrying(status):
@@ -89,9 +89,9 @@ def one_line(text: str) -> str:
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Return the seconds to wait, from ``Retry-After`` (seconds or a date) or its ``-ms`` form.
+    """Return the seconds to wait, from the header ``Retry-After`` (seconds or a date) or ``Retry-After-ms``.
 
-    Return None without a valid header, 0 for a date in the past. ``now`` is seconds since 1970.
+    Return None without a valid header, and 0 for a date in the past. ``now`` is seconds since 1970.
     """
     milliseconds = headers.get("retry-after-ms", "").strip()
     if _SECONDS.fullmatch(milliseconds):

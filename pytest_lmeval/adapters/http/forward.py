@@ -1,4 +1,4 @@
-"""Requests that an application sends to the adapter's server unchanged, and their replies as text."""
+"""Forward an application's requests unchanged to the adapter's server, and store the replies as text."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Forward(Generate):
-    """A forwarded request, hashed by its method, target and body like a prompt and options.
+    """A forwarded request, identified by a hash of its method, target and body.
 
-    ``target`` is the path and query below the adapter's base URL, ``content`` the unchanged body, ``headers`` the
-    headers to forward.
+    ``target`` is the path and query below the adapter's base URL, ``content`` is the unchanged body, and ``headers``
+    are the headers to forward.
     """
 
     method: str = field(default="", compare=False)
@@ -37,7 +37,7 @@ class Forward(Generate):
 
 
 class HttpReply(NamedTuple):
-    """The reply of a server; ``kind`` is its content type."""
+    """A server's reply; ``kind`` is its content type."""
 
     status: int
     kind: str
@@ -45,7 +45,7 @@ class HttpReply(NamedTuple):
 
 
 def forward(method: str, target: str, content: bytes, headers: Mapping[str, str], **of: Any) -> Forward:
-    """Return the request; ``of`` has its task, id and repeat."""
+    """Return the forwarded request; ``of`` gives its task, id and repeat."""
     found = _loaded(content)
     options: dict[str, object] = {"http": f"{method} {target}"}
     # A request without a temperature, such as for an embedding, has one right answer: the cache may keep it.
@@ -55,16 +55,16 @@ def forward(method: str, target: str, content: bytes, headers: Mapping[str, str]
 
 
 def model_in(content: bytes) -> str:
-    """Return the model that a body names, or ""."""
+    """Return the model that a request's body names, or ""."""
     found = _loaded(content)
     model = found.get("model") if isinstance(found, dict) else None
     return model if isinstance(model, str) else ""
 
 
 def completion_of(reply: Reply, request: Forward, options: ServerOptions, key: ApiKey) -> Completion:
-    """Return a reply as the answer to ``request``; raise AdapterError for an error object with a status of success.
+    """Convert a reply into the answer to ``request``; raise AdapterError for an error object with a 2xx status.
 
-    ``options`` have the prices of the model; a GET costs nothing.
+    ``options`` contain the model's prices; a GET request costs nothing.
     """
     found = _loaded(reply.body) if _is_json(reply.kind) else None
     usage = found.get("usage") if isinstance(found, dict) else None
@@ -93,7 +93,7 @@ def kept(reply: HttpReply) -> str:
 
 
 def reply_in(text: str) -> HttpReply:
-    """Return the reply in a text of :func:`kept`; raise ValueError for any other text."""
+    """Return the reply that :func:`kept` converted into ``text``; raise ValueError for any other text."""
     try:
         fields = json.loads(text)
         status, kind = int(fields["status"]), str(fields["type"])
@@ -110,7 +110,7 @@ def _is_json(kind: str) -> bool:
 
 
 def _loaded(body: bytes) -> Any:
-    """Return the JSON value of a body, or None."""
+    """Return the JSON value in a body, or None if it is not JSON."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
@@ -125,7 +125,7 @@ def _decoded(content: bytes) -> dict[str, str]:
 
 
 def _tokens(usage: Mapping[str, object]) -> tuple[int | None, int | None]:
-    """Return the tokens of the prompt and the answer; some servers report only the total."""
+    """Return the token counts of the prompt and the answer; some servers report only the total."""
     known = {name: value for name, value in usage.items() if is_count(value)}
     completion = known.get("completion_tokens", known.get("output_tokens"))
     prompt = known.get("prompt_tokens", known.get("input_tokens"))

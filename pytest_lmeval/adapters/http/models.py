@@ -1,4 +1,4 @@
-"""Choose the model for a request, the adapter's own or one that the request names, and the prices of its answers."""
+"""Choose the model and the prices for a request: the adapter's model, or the model that the request names."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _NEEDED = ("price_input", "price_output")
 _NAMES = (*_NEEDED, "price_cache_write", "price_cache_read", "price_cached")
 _PRICE = Number(0)
 Prices = Mapping[str, Mapping[str, float]]
-"""Prices per million tokens by the model's name, under the names of the adapter's options."""
+"""Prices per million tokens for each model, under the names of the adapter's options for prices."""
 
 
 class ServerModel(Generic[Given]):
     """The model, options, key and prices of an adapter.
 
     ``model`` is the name that the server knows; if it is empty, each request names a model. The key is read from the
-    environment when the adapter is made. Raise UsageError for an option that cannot be used or a missing key.
+    environment when the adapter is made. Raise UsageError for an unusable option or a missing key.
     """
 
     kind: ClassVar[str]
@@ -51,7 +51,7 @@ class ServerModel(Generic[Given]):
         self.tokens_per_minute = options.tokens_per_minute
 
     def _asked_model(self, request: Request) -> str:
-        """Return the model that a request is for; raise RequestRefused if neither it nor the adapter names one."""
+        """Return the model to query; raise RequestRefused if neither the request nor the adapter names a model."""
         named = request.options.get("model", self._model) if isinstance(request, Generate) else self._model
         if not isinstance(named, str) or not named:
             raise RequestRefused(

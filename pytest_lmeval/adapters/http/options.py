@@ -1,4 +1,4 @@
-"""The options of adapters that ask a server, checked when an adapter is made."""
+"""The options of adapters for servers, checked when an adapter is created."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _KEY_NAMES = r"(api_?)?key|authorization|token|api_token"
 class ServerOptions:
     """Options of requests to a server. Times are seconds, prices are per million tokens, limits are per minute.
 
-    ``temperature`` None leaves it to the server. ``max_tokens`` applies to requests without their own; ``stop`` adds to
-    the stops of a request. ``timeout`` limits one attempt. ``thoughts_back`` says which answers go back to the server
-    with their thoughts; None means those with tool calls. ``given`` are the names of the options that were set; the
-    others have their defaults.
+    If ``temperature`` is None, the server chooses it. ``max_tokens`` applies to requests that set no limit. The texts
+    in ``stop`` are added to those of a request. ``timeout`` limits one attempt. ``thoughts_back`` says which answers go
+    back to the server with their thoughts; None means those with tool calls. ``given`` are the names of the options
+    that were set; the others have their defaults.
     """
 
     base_url: str
@@ -54,20 +54,20 @@ class ServerOptions:
     @property
     @abstractmethod
     def url(self) -> str:
-        """The address of requests."""
+        """The address to which requests are sent."""
 
     @property
     def root(self) -> str:
-        """The address above the paths of the interface."""
+        """The address to which the interface's paths are appended."""
         return self.base_url
 
     @property
     def needs_key(self) -> bool:
-        """False for plain http to this machine, whose servers seldom require a key."""
+        """False for plain http to this machine, because local servers seldom require a key."""
         return self.base_url.startswith("https:") or not _is_loopback(urlsplit(self.base_url).hostname or "")
 
     def public(self) -> dict[str, object]:
-        """Return the options that are set as JSON values, without secrets."""
+        """Return the options that have a value, as JSON and without secrets."""
         values = {name: value for name, value in asdict(self).items() if value not in (None, (), {})}
         del values["given"]
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
@@ -125,7 +125,7 @@ def read(adapter: str, kind: type[Given], checks: Mapping[str, Check], given: Ma
 
 
 def temperature(highest: float) -> Check:
-    """Take a number from 0 to ``highest``, or 'default' (None) for the server's own."""
+    """Accept a number from 0 to ``highest``, or 'default' (stored as None) for the server's default."""
     number = Number(0, highest)
 
     def check(value: Any) -> float | None:
@@ -137,9 +137,9 @@ def temperature(highest: float) -> Check:
 
 
 def extra_body(example: str, owned: Collection[str], forbidden: Collection[str] = ()) -> Check:
-    """Take a table of JSON values for the body, without secrets.
+    """Accept a table of JSON values for the body, without secrets.
 
-    Refuse ``owned`` names, which have their own options, and ``forbidden`` ones, which change the response.
+    Reject ``owned`` names, which have separate options, and ``forbidden`` names, which change the response.
     """
 
     def check(value: Any) -> dict[str, object]:
@@ -160,7 +160,7 @@ def extra_body(example: str, owned: Collection[str], forbidden: Collection[str] 
 
 
 def _base_url(value: Any) -> str:
-    """Take an http or https URL without user, query or fragment; remove a trailing slash."""
+    """Accept an http or https URL without user, query or fragment; remove a trailing slash."""
     expected = "an http or https URL without user, query or fragment, such as 'http://127.0.0.1:8000/v1'"
     if not isinstance(value, str) or not value.isprintable() or re.search(r"[\s\\]", value):
         raise ValueError(expected)
@@ -175,7 +175,7 @@ def _base_url(value: Any) -> str:
 
 
 def _environment_name(value: Any) -> str:
-    """Take the name of an environment variable, or '' for none."""
+    """Accept the name of an environment variable, or '' for no variable."""
     if not isinstance(value, str):
         raise ValueError("the name of an environment variable")
     few_digits = len(value) <= 64 and sum(char.isdigit() for char in value) <= 4
@@ -185,7 +185,7 @@ def _environment_name(value: Any) -> str:
 
 
 def _stops(value: Any) -> tuple[str, ...]:
-    """Take one or several non-empty texts."""
+    """Accept one or several non-empty texts."""
     texts = (value,) if isinstance(value, str) else value
     if not isinstance(texts, list | tuple) or not all(isinstance(item, str) and item for item in texts):
         raise ValueError("a non-empty text or a list of them")
@@ -219,11 +219,11 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
         "thoughts_back": choice(*THOUGHTS_BACK),
     }
 )
-"""The checks of :class:`ServerOptions`, without two options whose limits depend on the server."""
+"""The checks of :class:`ServerOptions`, except for two options whose limits depend on the server."""
 
 
 def _refuse_key(adapter: str, name: str, checks: Mapping[str, Check]) -> None:
-    """Raise UsageError if ``name`` is meant as a key, or may be one."""
+    """Raise UsageError if an unknown option called ``name`` was meant to pass an API key, or may be a key."""
     choices = f"(choices: {', '.join(sorted(checks))})"
     bare = re.sub(rf"^{adapter}_?|^open_?ai_?", "", name, flags=re.IGNORECASE)
     if re.fullmatch(_KEY_NAMES, bare, re.IGNORECASE):
@@ -234,7 +234,7 @@ def _refuse_key(adapter: str, name: str, checks: Mapping[str, Check]) -> None:
 
 
 def _shown(value: Any) -> str:
-    """Return the repr of a value that cannot be a key, the description of any other."""
+    """Return the repr of a value that cannot be a key, or a description of any other value."""
     if value is None or isinstance(value, bool | int | float):
         return repr(value)
     if isinstance(value, str):

@@ -1,6 +1,6 @@
 """Parse replies of any interface as JSON, and describe replies that are not answers.
 
-A retry may help after an error object that does not blame the request, an empty body, and the page of a proxy.
+A retry may help after an error object that does not blame the request, an empty body, or the page of a proxy.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _READ = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A reply as JSON; ``where``, ``body`` and ``key`` are for errors."""
+    """A reply as JSON; ``where``, ``body`` and ``key`` are used in error messages."""
 
     fields: Mapping[str, object]
     where: str
@@ -41,7 +41,7 @@ class Document:
     key: ApiKey
 
     def error(self, what: str, *, kind: type[AdapterError] = AdapterError) -> AdapterError:
-        """Return an error that states ``what`` is wrong with this reply."""
+        """Return an error about this reply; ``what`` describes the fault."""
         return kind(f"{self.where}: {self.key.scrub(what)}: {excerpt(self.key.scrub_bytes(self.body)) or 'empty body'}")
 
 
@@ -64,11 +64,11 @@ def parse(body: bytes, where: str, key: ApiKey) -> Document:
 
 
 class RepeatedKey(ValueError):
-    """A key that decides the answer occurs twice, so that either value could be meant."""
+    """A key that affects the answer occurs twice, so its value is ambiguous."""
 
 
 def once_each(pairs: list[tuple[str, Any]]) -> dict[str, object]:
-    """Return an object of a reply; raise RepeatedKey if a key that decides the answer occurs twice."""
+    """Build an object of a reply from ``pairs``; raise RepeatedKey if a key that affects the answer occurs twice."""
     found = dict(pairs)
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
@@ -87,7 +87,7 @@ def shown_name(model: object, longest: int = 200) -> str:
 
 
 def may_pass(error: Any) -> bool:
-    """Return True if a retry may avoid an error object in a reply with a status of 2xx."""
+    """Return True if a retry may help after an error object in a reply with a 2xx status."""
     if not isinstance(error, dict):
         return True
     codes = [error.get(name) for name in ("code", "status", "status_code")]
@@ -107,7 +107,7 @@ def usage_of(document: Document) -> Mapping[str, object]:
 
 
 def count(document: Document, name: str) -> int | None:
-    """Return a number of tokens from the usage, None if it is missing; raise AdapterError for another value."""
+    """Return a token count from the usage, or None if it is missing; raise AdapterError for an invalid value."""
     try:
         return None if (value := usage_of(document).get(name)) is None else whole(name, value)
     except ValueError as error:

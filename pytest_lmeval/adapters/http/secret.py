@@ -1,4 +1,4 @@
-"""The API key: read from the environment, sent to the server, shown nowhere."""
+"""Read the API key from the environment, send it to the server, and show it nowhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_lmeval.redaction import HIDDEN, Scrubber
 
 
 class ApiKey:
-    """A key, or none; only :meth:`header` returns its text, and :meth:`known`, to hide it elsewhere."""
+    """An API key, possibly empty; only :meth:`header` and :meth:`known`, which helps to hide it, return its text."""
 
     __slots__ = ("_scrubber", "_value")
 
@@ -36,11 +36,11 @@ class ApiKey:
         return (self._value,) if self._value else ()
 
     def scrub(self, text: str) -> str:
-        """Return the ``text`` of a message with the key masked."""
+        """Return a message ``text`` with the key masked."""
         return self._scrubber.scrub(text)
 
     def scrub_bytes(self, data: bytes, cut_off: bool = False) -> bytes:
-        """Return ``data`` for a message with the key masked; drop the end of ``cut_off`` data: it may begin a key."""
+        """Return ``data`` with the key masked; drop the end of ``cut_off`` data, because it may be part of the key."""
         # Latin-1 keeps every byte of any encoding.
         data = self.scrub(data.decode("latin-1")).encode("latin-1")
         return data[: max(0, len(data) - 2 * len(self._value))] if cut_off else data
@@ -52,7 +52,7 @@ class ApiKey:
 
 
 class _Masked(str):
-    """Text to send; tracebacks that show local variables show their repr."""
+    """A text whose repr is masked, because tracebacks that show local variables show their repr."""
 
     __slots__ = ()
 
@@ -61,9 +61,9 @@ class _Masked(str):
 
 
 def read_key(adapter: str, variable: str, needed: bool) -> ApiKey:
-    """Return the key in the environment variable ``variable``, none for ''.
+    """Return the key in the environment variable ``variable``, or an empty key if ``variable`` is ''.
 
-    Raise UsageError if it is ``needed`` and missing, or cannot be sent in a header.
+    Raise UsageError if the key is ``needed`` and missing, or cannot be sent in a header.
     """
     value = (making().read(variable) or "").strip() if variable else ""
     if needed and variable and not value and not making().offline:

@@ -1,7 +1,7 @@
-"""One request over HTTP. Import this module only to send requests: it imports aiohttp.
+"""Send a request over HTTP. Import this module only to send requests, because it imports aiohttp.
 
-Faults are returned, not raised, up to the adapter: the frames of aiohttp hold headers, and a traceback that shows
-local variables would show them.
+Functions below the adapter return errors instead of raising them: aiohttp's frames hold headers, and a traceback that
+shows local variables would reveal them.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _ENCODINGS = frozenset({"gzip", "x-gzip", "deflate"})
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply with a status of 2xx; ``where`` has its status and path for messages.
+    """A reply with a 2xx status; ``where`` describes its status and path for messages.
 
-    ``body`` of a streamed reply is the assembled document, ``ttft_ms`` the time until its first content. ``kind`` is
-    the content type, without parameters, of a forwarded reply.
+    If the reply was streamed, ``body`` is the assembled document and ``ttft_ms`` the time to its first content. If it
+    was forwarded, ``kind`` is its content type without parameters.
     """
 
     body: bytes
@@ -52,7 +52,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A request; ``is_raw`` keeps its reply unchanged, events included."""
+    """A request to send; if ``is_raw``, its reply stays unchanged, even if it is a stream of events."""
 
     method: str
     url: URL
@@ -62,9 +62,9 @@ class Outgoing:
 
 
 class HttpTransport:
-    """Sends bodies to one address, over connections kept open between the requests of one event loop.
+    """Sends request bodies to one address, and keeps connections open between the requests of an event loop.
 
-    ``headers`` has the interface's headers, with the key; ``assembly`` assembles events.
+    ``headers`` contains the interface's headers, including the key. ``assembly`` joins the events of a stream.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class HttpTransport:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def expect_cancellation(self, seconds: float) -> None:
-        """Drop a longer time limit: the caller cancels requests after ``seconds``."""
+        """Drop a time limit above ``seconds``, because the caller cancels requests after that time."""
         self._cancelled_after_s = max(self._cancelled_after_s, seconds)
 
     async def post(self, payload: bytes) -> Reply | AdapterError:
@@ -158,7 +158,7 @@ class HttpTransport:
         return Reply(whole, where, latency_ms, ttft_ms, response.status, response.content_type if is_raw else "")
 
     async def _read_error(self, response: aiohttp.ClientResponse, encoding: str) -> bytes:
-        """Return the readable part of an error's body: the status alone decides."""
+        """Return the readable part of an error's body; only the status of the reply matters."""
         content, cut_off = b"", False
         try:
             body = CappedBody(encoding, min(self._options.max_response_bytes, _ERROR_BODY))
@@ -208,9 +208,9 @@ class HttpTransport:
 
 
 class CappedBody:
-    """Collects chunks up to ``limit`` bytes, counted before and after inflation: a zip bomb stops at the limit.
+    """Collects chunks up to ``limit`` bytes, both before and after inflation, so that a zip bomb stops at the limit.
 
-    ``watch`` gets each inflated chunk. Raise ValueError for a content encoding that was not requested.
+    ``watch`` receives each inflated chunk. Raise ValueError for a content encoding that was not requested.
     """
 
     def __init__(self, encoding: str, limit: int, watch: Callable[[bytes], None] | None = None) -> None:
@@ -225,7 +225,7 @@ class CappedBody:
         self._chunks: list[bytes] = []
 
     def feed(self, chunk: bytes) -> bool:
-        """Add a chunk; return False once the limit is passed. Raise ValueError if it cannot be inflated."""
+        """Add a chunk; return False once the limit is exceeded. Raise ValueError if the chunk cannot be inflated."""
         self._arrived += len(chunk)
         if self._inflate is not None:
             try:
@@ -249,10 +249,10 @@ class CappedBody:
 
 
 def redirected(url: URL, status: int, location: str | None) -> URL:
-    """Return the target of a redirect; raise ValueError, without path or query, for a target that may not get the key.
+    """Return the target of a redirect; raise ValueError for a target that must not receive the key.
 
-    Allowed are the same scheme, host and port, or plain http to https on one host. Method and body are kept, so 303 is
-    refused.
+    An allowed target has the same scheme, host and port, or change http to https on the same host. The method and body
+    stay the same, so status 303 is refused. Error messages omit the path and query.
     """
     if location is None:
         raise ValueError("redirect without a Location")

@@ -1,6 +1,6 @@
-"""The adapter ``litellm:MODEL``: services with other interfaces, through the package litellm.
+"""The adapter ``litellm:MODEL``, which reaches services with other interfaces through the package litellm.
 
-MODEL is litellm's name for it: ``azure/DEPLOYMENT``, ``bedrock/MODEL``, ``vertex_ai/MODEL``, ``gemini/MODEL``.
+MODEL is litellm's name for the model: ``azure/DEPLOYMENT``, ``bedrock/MODEL``, ``vertex_ai/MODEL``, ``gemini/MODEL``.
 """
 
 from __future__ import annotations
@@ -10,4 +10,4 @@ from pytest_lmeval.adapters.litellm.adapter import LiteLLMAdapter
 __all__ = ["LiteLLMAdapter", "make"]
 
 make = LiteLLMAdapter
-"""Returns the adapter ``litellm:MODEL``, or ``litellm:``, which asks the model that each request names."""
+"""Returns the adapter ``litellm:MODEL``, or ``litellm:``, which queries the model that each request names."""

@@ -1,4 +1,4 @@
-"""The adapter ``litellm``: one attempt per call; the engine limits, retries and runs calls at once."""
+"""The adapter ``litellm``. Each call is one attempt; the engine retries, limits and overlaps calls."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _LOGGING_S = 2.0
 
 
 class LiteLLMAdapter(ServerModel[LiteLLMOptions]):
-    """A model that the package litellm reaches, with the options of :class:`LiteLLMOptions`.
+    """A model that the package litellm queries, with the options of :class:`LiteLLMOptions`.
 
-    Raise UsageError for an option that cannot be used, a missing key, or without litellm.
+    Raise UsageError for an unusable option, or if the key or litellm is missing.
     """
 
     kind = "litellm"
@@ -50,7 +50,7 @@ class LiteLLMAdapter(ServerModel[LiteLLMOptions]):
         return f"{type(self).__name__}({self.name!r})"
 
     async def complete(self, request: Generate) -> Completion:
-        """Ask once and return the completion.
+        """Send the request once and return the completion.
 
         Raise TransientError if a retry may help (408, 409, 429, 5xx, no connection, timeouts), otherwise AdapterError.
         """
@@ -110,7 +110,7 @@ class LiteLLMAdapter(ServerModel[LiteLLMOptions]):
         return found
 
     def _cost(self, model: str, reply: Any) -> float | None:
-        """Return the dollars by litellm's price list; None for a model that it lacks."""
+        """Return the cost in dollars by litellm's price list, or None for a model that the list lacks."""
         try:
             library: Any = self._litellm
             cost = library.completion_cost(completion_response=reply, model=model)
@@ -119,7 +119,7 @@ class LiteLLMAdapter(ServerModel[LiteLLMOptions]):
         return float(cost) if is_number(cost) and cost > 0 else None
 
     def _error(self, model: str, error: Exception) -> AdapterError:
-        """Return the AdapterError for an exception of litellm, by its status and without secrets."""
+        """Convert an exception of litellm into an AdapterError, according to its status and without secrets."""
         kind = type(error).__name__
         status = getattr(error, "status_code", None)
         text = one_line(self._scrubber.scrub(str(error)))
@@ -132,7 +132,7 @@ class LiteLLMAdapter(ServerModel[LiteLLMOptions]):
 
 
 def _imported() -> Any:
-    """Import litellm without the download of a price list."""
+    """Import litellm, but keep it from downloading a price list."""
     mine = _LOCAL_PRICES not in os.environ
     if mine:
         os.environ[_LOCAL_PRICES] = "True"

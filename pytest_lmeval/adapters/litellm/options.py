@@ -20,9 +20,9 @@ _FORBIDDEN = frozenset({"n", "stream", "num_retries", "max_retries", "fallbacks"
 
 @dataclass(frozen=True, slots=True)
 class LiteLLMOptions(OpenAIOptions):
-    """The options of the adapter ``openai``; ``extra_body`` has further arguments of litellm.
+    """The options of the adapter ``openai``; ``extra_body`` holds further arguments of litellm.
 
-    ``base_url`` and ``api_key_env`` default to litellm's own for the provider.
+    ``base_url`` and ``api_key_env`` default to litellm's values for the provider.
     """
 
     base_url: str = ""
@@ -30,11 +30,11 @@ class LiteLLMOptions(OpenAIOptions):
 
     @property
     def needs_key(self) -> bool:
-        """True if a variable is named: litellm finds other keys itself."""
+        """True if ``api_key_env`` names a variable; otherwise litellm finds keys itself."""
         return bool(self.api_key_env)
 
     def public(self) -> dict[str, object]:
-        """Return the options that are set as JSON values, without secrets."""
+        """Return the options that have a value, as JSON and without secrets."""
         # `super()` without arguments fails in a dataclass with slots.
         values = OpenAIOptions.public(self)
         return {name: value for name, value in values.items() if name in _CHECKS and value != ""}

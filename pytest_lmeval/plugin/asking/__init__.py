@@ -1,1 +1,1 @@
-"""Collect the items of task files, plan their run in this process, and run them."""
+"""Collect the items of task files, plan how this process runs them, and run them."""

@@ -49,7 +49,7 @@ def collect_task_file(path: Path, root: Path, parent: pytest.Collector) -> TaskF
 
 
 def _named_in_vain(path: Path, parent: pytest.Collector) -> str:
-    """Return why a file has no task if it is named beside its folder; pytest reports one that is named alone."""
+    """Return why a file has no task if its folder is named, too; pytest reports a file that is named alone."""
     where = places(parent.config)
     if not (path in where.named_files and where.is_below(path) and any(map(path.is_relative_to, where.named))):
         return ""
@@ -59,7 +59,7 @@ def _named_in_vain(path: Path, parent: pytest.Collector) -> str:
 
 
 class TaskFile(pytest.Module):
-    """A task file; a pytest module, so that module-scoped fixtures and conftest overrides work."""
+    """A task file. It is a pytest module, so that module-scoped fixtures and conftest overrides work."""
 
     task_name: str
 
@@ -105,7 +105,7 @@ class TaskFile(pytest.Module):
     def share(self, item: ExampleItem) -> None:
         """Share the first item's fixture values with the other items until the file's tear-down.
 
-        If a fixture has a narrower scope than the file, each item has its own set-up.
+        If a fixture has a narrower scope than the file, each item is set up separately.
         """
         self._shareable = self._shareable and is_set_up_once(item)
         if self._shareable:
@@ -135,7 +135,7 @@ class TaskFile(pytest.Module):
             raise BadTaskFile(f"{shown}: {refusal}")
         self._collected.wanted.notes += [f"{shown}:{line}: {remark}" for line, remark in loaded.remarks]
         for task in loaded.tasks:
-            # Once per file: the board lists all of them.
+            # Only for the first task of a file, because the board lists the bad records of all tasks.
             bad_records = tuple(faults) if task is loaded.tasks[0] else ()
             subjects = loaded.subjects.get(task.name)
             info = replace(
@@ -174,7 +174,7 @@ class TaskFile(pytest.Module):
                 yield item
 
     def _item(self, name: str, label: str, fixtureinfo: Any) -> ExampleItem:
-        """Return the item of an example, for the labelled model if there are several."""
+        """Return the item of an example, for the model ``label`` if there are several models."""
         if not label:
             plain: ExampleItem = ExampleItem.from_parent(self, name=name, callobj=run_example, fixtureinfo=fixtureinfo)
             return plain

@@ -45,7 +45,7 @@ class ExampleFailed(Exception):
 def explain(result: ExampleResult, item: pytest.Item, before: ExampleResult | None = None) -> str:
     """Describe a failed example: verdict, prompt, output, prediction, targets, details and rerun command.
 
-    ``before`` is the example's result in the baseline, if any.
+    ``before`` is the example's result in the baseline, if it has one.
     """
     number = shown_response(result)
     lines = [_verdict(result)]
@@ -64,7 +64,7 @@ def explain(result: ExampleResult, item: pytest.Item, before: ExampleResult | No
 
 
 def _rerun_of(item: pytest.Item) -> str:
-    """Return the command that reruns ``item``; cache everything but the name per file."""
+    """Return the command that reruns ``item``; all parts except the name are cached per file."""
     path = item.parent.nodeid if item.parent is not None else ""
     made = item.config.stash.setdefault(_RERUN_PARTS, {})
     if path not in made:
@@ -143,7 +143,7 @@ def _verdict(result: ExampleResult) -> str:
 
 
 def _thoughts_of(result: ExampleResult, number: int) -> Iterator[str]:
-    """Iterate over the thoughts before each answer in one conversation of an example."""
+    """Yield the thoughts before each answer in one conversation of an example."""
     before = [turn for details in details_of(result)[:number] for turn in details.get("turns", ())]
     answers = sum(_is_answer(entry) for turn in before for entry in turn.get("said", ()))
     return iter([str(each.get("thoughts", "")) for each in result.exchanges[answers:]])
@@ -184,7 +184,7 @@ def _folded(label: str, text: str) -> str:
 
 
 def _shown_detail(value: Any) -> str:
-    """Format a detail for people: one object of a list per line, without keys meant for programs."""
+    """Format a detail for people: put each object of a list on a line, and omit keys meant for programs."""
     if isinstance(value, Mapping):
         inside = ((name, _shown_detail(inner)) for name, inner in value.items() if name not in _FOR_PROGRAMS)
         return "; ".join(f"{name}: {inner}" for name, inner in inside if inner)

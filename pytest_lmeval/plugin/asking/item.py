@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 def run_example(lm_adapter: Any, lm_judge: Any, lm_engine: Any, lm_render: Any, lm_sandbox: Any) -> None:
-    """Declare the fixtures every example requests; :meth:`ExampleItem.runtest` uses them."""
+    """Declare the fixtures that every example requests; :meth:`ExampleItem.runtest` uses them."""
 
 
 REFUSED = "refused"
-"""The status word for an example whose task has an unmet need; the summary names the task once."""
+"""The status word for an example whose task needs something that the run lacks; the summary names the task once."""
 _FIXTURES = ("lm_adapter", "lm_judge", "lm_engine", "lm_render", "lm_sandbox")
 
 
 class ScoredItem(pytest.Function):
-    """An item that attaches an example's result to its report; pytest's metaclass allows no abstract class."""
+    """The base of items that attach a result to their report; not abstract, which pytest's metaclass forbids."""
 
     parent: Any
     task: Task
@@ -48,7 +48,7 @@ class ScoredItem(pytest.Function):
 
     @property
     def is_set_up(self) -> bool:
-        """True if the item's fixtures are set up, so that its own set-up and tear-down would do nothing."""
+        """True if the item's fixtures are already set up, so that its set-up and tear-down would do nothing."""
         raise NotImplementedError
 
     def begin_turn(self) -> None:
@@ -98,7 +98,7 @@ class ExampleItem(ScoredItem):
 
     @property
     def run_state(self) -> RunState:
-        """The state in this process of the run of the item's model."""
+        """The state, in this process, of the run of the item's model."""
         states = self.parent.states
         if (state := states.get(self.label)) is None:
             state = states[self.label] = (config_of(self.config, self.label) if self.label else self.config).stash[RUN]
@@ -183,12 +183,12 @@ class ExampleItem(ScoredItem):
         super().teardown()
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return the file, the example's line (from 0) and the item's name."""
+        """Return the file, the example's line, counted from 0, and the item's name."""
         return self.path, max(0, self.example.line - 1), self.name
 
 
 def attach(item: pytest.Item, report: pytest.TestReport, result: ExampleResult) -> None:
-    """Attach an example's result to its report, with the item's name unless it follows from the id."""
+    """Attach an example's result to its report, including the item's name unless the name follows from the id."""
     # Eval functions' results have a name already.
     held = result.question.item
     is_named = held and item.nodeid.partition("::")[2] == held

@@ -1,4 +1,4 @@
-"""Plan the run in this process, and hold its files, adapters, answers and upcoming examples."""
+"""Plan this process's run, and hold its files, adapters, answers and upcoming examples."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ NO_ADAPTER = (
 class RunFiles(NamedTuple):
     """The folder of one model's run, its baseline, and the results that it resumes from.
 
-    ``asking`` is a fingerprint of everything that determines the model's answers, except the requests.
+    ``asking`` is a fingerprint of all settings that affect the model's answers, but not of the requests.
     """
 
     report_dir: Path
@@ -145,7 +145,7 @@ def show_waiting(config: pytest.Config, engine: Any, in_flight: int | None = Non
 
 
 def run_state(config: pytest.Config) -> RunState:
-    """Return this process's state (for several models, the first); without examples its plan is empty."""
+    """Return this process's state, or the first model's state; without examples, its plan is empty."""
     if config.option.lm_models:
         config = configs(config)[0]
     if RUN not in config.stash:
@@ -210,7 +210,7 @@ class RunState:
     """One model's run in this process, with the session's ``items``.
 
     ``adapter`` and ``judge`` are set if planning needed them, ``ahead`` and ``answers`` once requests start, ``evals``
-    once an eval function or the fixture ``lm`` needs them. ``began_s`` is this thread's CPU time at the start.
+    once an eval function or the fixture ``lm`` needs it. ``began_s`` is this thread's CPU time at the start.
     """
 
     config: pytest.Config
@@ -229,12 +229,12 @@ class RunState:
 
     @cached_property
     def baseline_results(self) -> Mapping[tuple[str, str], ExampleResult]:
-        """The baseline's results by task and id; empty without one. Read on the first failure to explain."""
+        """The baseline's results by task and id, read at the first failure to explain; empty without a baseline."""
         baseline = self.files.baseline
         return {} if baseline is None else {(result.task, result.id): result for result in baseline.results or ()}
 
     def upcoming(self, wanted: Callable[[object], bool]) -> Ahead:
-        """Return an iterator over the ``wanted`` items of this run's model before they run."""
+        """Return an iterator over the ``wanted`` items of this run's model that have not run yet."""
         return Ahead(self.config, self.label, self.items, wanted)
 
     def ask(self, adapter: Any, judge: Any = None) -> Engine:
@@ -263,7 +263,7 @@ class RunState:
             raise pytest.UsageError(str(error)) from None
 
     def answers_through(self, engine: Any, adapter: Any) -> ModelAnswers:
-        """Return the answers from an item's ``engine``: the run's own, or one from a conftest."""
+        """Return the answers from an item's ``engine``, which is the run's engine or an engine from a conftest."""
         if self.answers is None:
             self.answers = self.run.ask(self.plan, adapter, engine=engine, judge=self.judge)
         return self.answers if self.answers.engine is engine else self.answers.through(engine)
@@ -326,7 +326,7 @@ def learn(config: pytest.Config, adapter: Any) -> None:
 
 
 def other_adapter(adapter: Any, engine: Any) -> str:
-    """Return an error if a conftest gives an example a different adapter from the run's; else ""."""
+    """Return an error message if a conftest gives an example an adapter other than the run's adapter, or ""."""
     if adapter is engine.adapter:
         return ""
     from pytest_lmeval.adapters.facts import adapter_name
@@ -394,7 +394,7 @@ def _prepare(config: pytest.Config, tasks: Collected, session: pytest.Session) -
 
 
 def _with_model(items: list[Any], tasks: Collected, config: pytest.Config, session: pytest.Session) -> list[Any]:
-    """Return the evals if the project provides its own model; otherwise skip them all, or raise UsageError."""
+    """Return the evals if the project provides a model; otherwise skip all of them, or raise UsageError."""
     if not all(_uses_ours(item, "lm_adapter") for item in items):
         return items
     typed = [str(argument) for argument in config.invocation_params.args]
@@ -409,7 +409,7 @@ def _with_model(items: list[Any], tasks: Collected, config: pytest.Config, sessi
 
 
 def _check_tasks(items: Sequence[Any], collected: Collected, config: pytest.Config) -> None:
-    """Count each task's selected examples; raise UsageError for options that match none, and for a bad baseline."""
+    """Count each task's selected examples; raise UsageError for options that match no task, or for a bad baseline."""
     tasks = collected.tasks
     # By id: an item may occur twice.
     ids = {(item.task.name, item.example.id) for item in items}
@@ -456,7 +456,7 @@ def _planned(
 
 
 def _begin(items: Sequence[Any], records: Sequence[Any], state: RunState, collected: Collected) -> None:
-    """Prepare the items to run, and report them to the controller."""
+    """Prepare the items for the run, and report them to the controller."""
     config, known = state.config, {*items}
     shared: dict[frozenset[str], set[str]] = {}
     item: Any

@@ -23,7 +23,7 @@ NAME = "lmeval-turns"
 NEEDS = "lmeval_needs"
 """The key in a worker's input that holds the controller's needs."""
 ALONE = "lmeval_alone"
-"""Marks a report for which the worker has sent neither logstart nor logfinish."""
+"""The mark of a report for which the worker has sent neither logstart nor logfinish."""
 _HOOKS = (
     *(f"runtest_{name}" for name in ("protocol", "setup", "call", "teardown", "makereport", "logreport")),
     "report_teststatus",
@@ -37,7 +37,7 @@ _MARKS = {"skip", "skipif", "xfail", "usefixtures"}
 
 
 class _Way(NamedTuple):
-    """The hooks for a collector's items (None: pytest runs all phases), and whether to omit logstart."""
+    """The hooks for a collector's items, or None if pytest runs all phases, and whether to omit logstart."""
 
     hooks: Any
     is_quiet: bool = False
@@ -50,7 +50,7 @@ _WAY = pytest.StashKey[_Way]()
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Run only the call phase of an example between two others of its file; return None if pytest must run all.
 
-    All phases are necessary if the example's fixtures are not set up, if an unknown plugin hooks into a phase, or if
+    pytest must run all phases if the example's fixtures are not set up, if an unknown plugin hooks into a phase, or if
     the example has one of pytest's marks.
     """
     if nextitem is None or nextitem.parent is not item.parent or not getattr(item, "is_set_up", False):

@@ -1,1 +1,1 @@
-"""Find, load and select from task files."""
+"""Find and load task files, and select examples from them."""

@@ -1,4 +1,4 @@
-"""Keep what one process collected: tasks, bad files and other files; check names in options against it."""
+"""Keep the tasks, bad files and other files that a process collected; check names in options against them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REPEATING = ("repeat", "pytest_repeat")
 
 
 class Collected:
-    """The tasks of one process by name; stored on the config's stash.
+    """The tasks that one process collected, by name; stored on the config's stash.
 
     ``is_untouched`` means that ``--lm-changed`` deselected all examples.
     """
@@ -113,7 +113,7 @@ class Collected:
             )
 
     def task_again(self, info: TaskInfo) -> Task:
-        """Return a task collected by any process of this run."""
+        """Load a task again that any process of this run collected."""
         from pytest_lmeval.formats.files import file_task_name
 
         path = self._config.rootpath / info.path
@@ -129,7 +129,7 @@ class Collected:
 
 
 def collected(config: pytest.Config) -> Collected:
-    """Return this process's collection; create it on first use."""
+    """Return the tasks that this process collected; create the collection on first use."""
     if COLLECTED not in config.stash:
         config.stash[COLLECTED] = Collected(config)
     return config.stash[COLLECTED]
@@ -145,7 +145,7 @@ def remarks_of(config: pytest.Config) -> list[str]:
 
 
 def repeated_by_plugin(config: pytest.Config, count: int = 0) -> str:
-    """Return why pytest-repeat cannot repeat examples; "" if it is not in use. A mark's ``count`` overrides --count."""
+    """Return why pytest-repeat cannot repeat examples, or "" if it is unused. A mark's ``count`` overrides --count."""
     given = count or (config.getoption("count", 1) if any(map(config.pluginmanager.hasplugin, _REPEATING)) else 1)
     if not isinstance(given, int) or given < 2:
         return ""
@@ -171,7 +171,7 @@ class Wanted:
         self.picks_items = all("::" in argument for argument in config.args)
 
     def look_at(self, loaded: LoadedFile) -> None:
-        """Record the subjects, keys and few-shot use of a file's tasks; ignore files without tasks."""
+        """Record the subjects and keys of a file's tasks, and whether they use few-shots; skip files without tasks."""
         if loaded.tasks or loaded.subjects:
             self._files += 1
             self._known.update(*(each.names for each in loaded.subjects.values()))
@@ -181,8 +181,8 @@ class Wanted:
     def check(self) -> None:
         """Raise UsageError for a subject or parameter that no task has, and for few-shots that no task uses.
 
-        If the command line names files, an unused value may be meant for another file, so it only adds to ``notes``. If
-        it names single items (``picks_items``), check nothing else.
+        If the command line names files, an unused value may be meant for another file, so it only causes a remark in
+        ``notes``. If it names single items (``picks_items``), check nothing else.
         """
         if not self._files:
             return
@@ -210,7 +210,7 @@ class Wanted:
     def check_names(
         self, collected: Mapping[str, TaskInfo], tasks: Mapping[str, Task], metrics: Collection[str]
     ) -> None:
-        """Raise UsageError for a threshold or floor of an unknown name, and for a floor of a task without a score.
+        """Raise UsageError for a threshold or floor with an unknown name, and for a floor of a task without a score.
 
         ``collected`` are all tasks of the run by name, ``tasks`` those with selected examples.
         """

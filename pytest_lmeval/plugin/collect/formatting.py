@@ -1,4 +1,4 @@
-"""``--lm-check-formatting``: collect an item per task and formatter that fails if a prompt has changed."""
+"""For ``--lm-check-formatting``, collect an item per task and formatter that fails if a prompt has changed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class FormattingFile(pytest.File):
     root: Path
 
     def collect(self) -> Iterable[pytest.Item]:
-        """Return an item per task and formatter; with ``update``, record the hashes first."""
+        """Return an item per task and formatter; with ``=update``, record the hashes first."""
         try:
             return self._items()
         except LmevalError as error:

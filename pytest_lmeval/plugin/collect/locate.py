@@ -1,4 +1,4 @@
-"""Decide which files of a project to collect; leave all others alone."""
+"""Decide which files of a project to collect."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _File = TypeVar("_File", bound=pytest.File)
 
 
 class Places:
-    """The task paths, and the files and folders named on the command line."""
+    """The task paths, and the files and folders that the command line names."""
 
     def __init__(self, config: pytest.Config) -> None:
         given = config.getini("lm_task_paths")
@@ -38,7 +38,7 @@ class Places:
         self._config = config
 
     def root_of(self, path: Path, *, is_named: bool) -> Path | None:
-        """Return the folder that task names at ``path`` are relative to, or None if the file must not be collected."""
+        """Return the folder to which task names at ``path`` are relative, or None if the file must not be collected."""
         for root in self.task_paths:
             if path.is_relative_to(root):
                 below = any(folder.is_relative_to(root) for folder in self.named)
@@ -125,7 +125,7 @@ def file_node(kind: type[_File], parent: pytest.Collector, path: Path) -> _File:
 
 
 def remarks_on_named(config: pytest.Config) -> list[str]:
-    """Return a remark on each named file that is not a task file."""
+    """Return a remark on each file on the command line that is not a task file."""
     from pytest_lmeval.formats.files import no_task_suffix
     from pytest_lmeval.plugin.settings.settings import registry_of
 
@@ -187,7 +187,7 @@ def is_example(item: object) -> bool:
 
 
 def is_mine(item: object, label: str) -> bool:
-    """Return True for an example, of the labelled model if there are several."""
+    """Return True for an example of the model ``label``, or for any example in a single-model run."""
     return (not label or getattr(item, "label", "") == label) and is_example(item)
 
 
@@ -202,7 +202,7 @@ def is_function(item: object) -> bool:
 
 
 def is_example_id(nodeid: str, config: pytest.Config) -> bool:
-    """Return True for the node id of an example; works in processes without items."""
+    """Return True for the node id of an example; this also works in processes without items."""
     return places(config).is_ours(nodeid)
 
 

@@ -33,7 +33,7 @@ def note_ini_marks(config: pytest.Config) -> None:
 
 
 def mark_by_tags(item: pytest.Item, tags: Iterable[str]) -> None:
-    """Mark ``item`` with its tags, except names that ``-m`` cannot parse and marks that plugins use."""
+    """Mark ``item`` with its tags, except tags that ``-m`` cannot parse and marks that plugins use."""
     known = item.config.stash.setdefault(_OURS, {})
     for tag in tags:
         if tag not in known:
@@ -61,8 +61,8 @@ def _names(config: pytest.Config) -> frozenset[str]:
 def keep_shard(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the examples of other shards; keep items that are not examples.
 
-    An example's shard follows from its rank among the sorted (task, id) of all selected examples, so the shards are a
-    partition, independent of item order and model. Raise pytest.UsageError if ids are ambiguous.
+    An example's rank among the sorted (task, id) of all selected examples determines its shard. Each example is
+    therefore in exactly one shard. Raise pytest.UsageError if ids are ambiguous.
     """
     part, parts = config.option.lm_shard
     by_key: dict[_Key, Any] = {}
@@ -96,7 +96,7 @@ def _check_key(config: pytest.Config, item: Any, first: Any) -> None:
 
 
 def _note(config: pytest.Config, examples: Sequence[Any]) -> None:
-    """Record the examples of each task over all shards, for lmeval merge to check."""
+    """Record the examples of each task in all shards, so that lmeval merge can check them."""
     from pytest_lmeval.plugin.collect.collected import collected
 
     by_task: dict[str, list[Any]] = defaultdict(list)

@@ -1,1 +1,1 @@
-"""Helpers for several parts of the plugin: the baseline, worker reports, secrets."""
+"""Helpers that several parts of the plugin share: the baseline, worker reports, secrets."""

@@ -30,15 +30,15 @@ _SELECTING = {
 
 
 def baseline_path(config: pytest.Config) -> Path:
-    """Return the path of the baseline; the options must name one."""
+    """Return the path of the baseline, which the options must name."""
     return config.invocation_params.dir / str(config.option.lm_baseline)
 
 
 def read_baseline(config: pytest.Config) -> RunFile | None:
-    """Read the baseline that the options name; return None before the first one is written.
+    """Read the baseline that the options name; return None before the first baseline is written.
 
     Raise pytest.UsageError if the baseline is missing, unreadable, lacks per-example records, or is a file that this
-    run writes: a regression would then fail once and become the next baseline.
+    run writes. In that last case, a regression would fail once and then become the next baseline.
     """
     option = config.option
     path = baseline_path(config)
@@ -67,7 +67,7 @@ def read_baseline(config: pytest.Config) -> RunFile | None:
 
 
 def check_update(config: pytest.Config, infos: Sequence[TaskInfo]) -> None:
-    """Raise UsageError if the run cannot become the baseline, as it lacks examples, or tasks of the old baseline.
+    """Raise UsageError if the run cannot become the baseline because examples or tasks of the old one are missing.
 
     ``infos`` are the collected tasks, each with its number of selected examples.
     """

@@ -19,11 +19,11 @@ _PREFIX = "lmeval_"
 class WorkerReport:
     """A worker's report; empty if the worker crashed.
 
-    ``tasks`` are the fields of each collected TaskInfo, None after an error; ``foreign`` lists node ids of other tests
-    that look like examples. ``facts`` (for the manifest) and ``remarks`` are by model label. ``interrupted`` means that
-    Ctrl-C reached the worker. ``stopped`` is the reason to stop sending requests, if any. ``skipped_evals`` counts
-    evals without an adapter. ``is_untouched`` means that ``--lm-changed`` deselected all examples. ``cpu_s`` is the CPU
-    time of the thread that ran the items.
+    ``tasks`` holds the fields of each collected TaskInfo, or None after an error. ``foreign`` lists other tests' node
+    ids that look like examples. ``facts`` (for the manifest) and ``remarks`` map model labels to values.
+    ``interrupted`` means that Ctrl-C reached the worker. ``stopped`` is the reason to stop sending requests, if any.
+    ``skipped_evals`` counts evals without an adapter. ``is_untouched`` means that ``--lm-changed`` deselected all
+    examples. ``cpu_s`` is the CPU time of the thread that ran the items.
     """
 
     usage_error: str = ""
@@ -55,9 +55,9 @@ def report_of(worker: object) -> WorkerReport:
 
 @dataclass(slots=True)
 class Notes:
-    """Notes on the collection, for the end of the run.
+    """Notes on the collection, shown at the end of the run.
 
-    ``bad_files`` are node ids of task files with errors; ``uncollected`` are those of other failed collectors.
+    ``bad_files`` lists node ids of task files with errors, and ``uncollected`` those of other failed collectors.
     """
 
     bad_files: dict[str, None] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Access items: their fixtures, their names, and the phases of a test."""
+"""Access the fixtures, names and test phases of items."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NARROW = ("function", "class")
 
 
 def fixtures_of(item: pytest.Item) -> Any:
-    """Return an item's fixture info, for ``fixtureinfo=`` of another item with the same fixtures.
+    """Return an item's fixture info, to pass as ``fixtureinfo=`` to another item with the same fixtures.
 
     Without ``_fixtureinfo`` return None: each item then computes its own, the slowest part of its creation.
     """
@@ -87,7 +87,7 @@ def import_package(package: pytest.Package) -> None:
 
 
 def closure_of(item: pytest.Item) -> Sequence[str]:
-    """Return the names of all fixtures that an item needs, directly or not.
+    """Return the names of all fixtures that an item needs, directly or indirectly.
 
     Without ``_fixtureinfo.names_closure`` return only the direct ones.
     """
@@ -96,7 +96,7 @@ def closure_of(item: pytest.Item) -> Sequence[str]:
 
 
 def arguments_of(item: pytest.Item) -> Sequence[str]:
-    """Return the names of a test's arguments. Without ``_fixtureinfo.argnames`` return none."""
+    """Return the names of a test's arguments. Without ``_fixtureinfo.argnames`` return an empty sequence."""
     return getattr(fixtures_of(item), "argnames", ())
 
 
@@ -120,7 +120,7 @@ def hide_frames(item: Any, hides: Callable[[str], bool]) -> None:
 
 
 def parameters_of(item: Any) -> dict[str, Any]:
-    """Return an item's parameters by name, including its row. Without ``callspec`` return none."""
+    """Return an item's parameters by name, including its row. Without ``callspec`` return an empty dict."""
     callspec = getattr(item, "callspec", None)
     return callspec.params if callspec is not None else {}
 
@@ -131,12 +131,12 @@ def asker_of(request: Any) -> pytest.Item | None:
 
 
 def is_parameter(definition: Any) -> bool:
-    """Return True for pytest's pseudo fixture that passes a parameter on, recognized by its function's name."""
+    """Return True for the pseudo fixture by which pytest passes a parameter, recognized by its function's name."""
     return str(getattr(definition.func, "__name__", "")) == "get_direct_param_fixture_func"
 
 
 def cached_value(definition: Any) -> tuple[bool, object, object]:
-    """Return True if a fixture is set up without an error; also its value and its parameter."""
+    """Return whether a fixture is set up without an error, its value, and its parameter."""
     value, key, error = getattr(definition, "cached_result", None) or (None, None, True)
     return not error, value, key
 
@@ -238,8 +238,8 @@ _OF_A_TURN = ("caplog_records_key", "caplog_handler_key", "xfailed_key", "tmppat
 def end_turn(item: Any) -> None:
     """Release an item's fixtures, logs and running state, as pytest does after a test.
 
-    Replace a passed report in the terminal's list by one that reads from the item, because each report takes a kilobyte
-    until the end. Keep a report with output, or with attributes of other plugins.
+    Replace a passed report in the terminal's list by one that reads from the item, because each report would occupy a
+    kilobyte until the end. Keep a report with output, or with attributes of other plugins.
     """
     # Without ``_storage`` use the stash itself, which has no clear().
     stash = getattr(item.stash, "_storage", item.stash)

@@ -1,4 +1,4 @@
-"""Access reports, captured output, other plugins' use of them, and the ini file."""
+"""Access reports, captured output, plugins that use these, and the ini file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def log_handlers(config: pytest.Config) -> list[Any]:
-    """Return the handlers that store the running test's log. Without the plugin or its names return none."""
+    """Return the handlers that store the running test's log. Without the plugin or its names return an empty list."""
     plugin = config.pluginmanager.getplugin("logging-plugin")
     found = (getattr(plugin, name, None) for name in ("report_handler", "caplog_handler"))
     return [handler for handler in found if handler is not None]
@@ -89,7 +89,7 @@ def kept_reports(config: pytest.Config) -> dict[str, list[Any]] | None:
 
 
 def rerunning_plugins(config: pytest.Config) -> list[Any]:
-    """Return the active plugins of pytest's cache that record failed items for a rerun."""
+    """Return the active plugins that record failed items in pytest's cache for a rerun."""
     names = ("lfplugin", "nfplugin", "stepwiseplugin")
     return [plugin for name in names if (plugin := config.pluginmanager.getplugin(name)) is not None]
 

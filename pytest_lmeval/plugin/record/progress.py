@@ -36,7 +36,7 @@ class LongestTest(NamedTuple):
 
 
 class Progress:
-    """Shows progress: below pytest's own on a terminal, otherwise as a plain line at most once a minute."""
+    """Shows progress: on a terminal below pytest's progress, otherwise as a plain line at most once a minute."""
 
     def __init__(self, config: pytest.Config, received: Received) -> None:
         self._terminal = config.pluginmanager.getplugin("terminalreporter")
@@ -88,7 +88,7 @@ class Progress:
 def describe(
     done: int, total: int, errors: int, in_flight: int | None, elapsed_s: float, usage: dict[str, float]
 ) -> str:
-    """Return one line: examples done, errors among them, requests in flight, rate, tokens, cost, time left.
+    """Describe the progress in one line: examples done, errors, requests in flight, rate, tokens, cost, time left.
 
     >>> describe(50, 200, 2, 16, 10.0, {"completion_tokens": 1200, "cost": 0.5})
     'lmeval: 50 of 200 examples, 2 errors, 16 in flight, 5.0/s, 1,200 tokens, cost 0.5000, about 30 s left'

@@ -1,4 +1,4 @@
-"""Write a run's exit code to the file named by ``lmeval run``; no other command loads this plugin."""
+"""Write a run's exit code to the file that ``lmeval run`` names; no other command loads this plugin."""
 
 from __future__ import annotations
 

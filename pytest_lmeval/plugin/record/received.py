@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class Received:
     """The results of a run by node id, as they arrive; ``expected`` maps each example to whether it has finished.
 
-    ``parse`` reads a result from a worker's line. With ``knows_items``, all announced ids belong to examples.
-    ``facts``, ``remarks``, ``interrupted`` and ``stopped`` combine the reports of all finished workers.
+    ``parse`` reads a result from a worker's line. If ``knows_items``, all announced ids belong to examples. ``facts``,
+    ``remarks``, ``interrupted`` and ``stopped`` combine the reports of all finished workers.
     """
 
     def __init__(self, parse: Callable[[str], ExampleResult], *, knows_items: bool = True) -> None:
@@ -96,7 +96,7 @@ class Received:
     def take(self, report: pytest.TestReport) -> tuple[ExampleResult, str] | None:
         """Remove the result from a report, to hide it from other writers, and return it with its line.
 
-        Return None without a result, or if another attempt follows.
+        Return None if the report has no result, or if another attempt follows.
         """
         if report.failed:
             self.failed[report.nodeid] = None
@@ -131,7 +131,7 @@ class Received:
 def failed_besides(failed: Iterable[str], statuses: Mapping[str, str], max_errors: float = 0) -> list[str]:
     """Return a sentence for each example whose test ``failed`` because of a mark or a tear-down, not its score.
 
-    ``statuses`` are by node id. Up to ``max_errors`` errors fail no test: any that did fail, failed in a fixture.
+    ``statuses`` maps node ids to statuses. Up to ``max_errors`` errors fail no test; if one did, a fixture failed.
     """
     errors = sum(status in UNSCORED for status in statuses.values())
     own = FAILED - UNSCORED if errors <= max_errors else FAILED
@@ -160,11 +160,11 @@ def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """The end of a session, without its examples' results.
+    """The way in which a session ended, apart from its examples' results.
 
     ``status`` is pytest's exit code. ``interrupted`` means that Ctrl-C reached this process or a worker, ``by_choice``
     that -x, --maxfail or --sw stopped the run, and ``lost`` that some tests never reported completion. ``uncollected``
-    are node ids of failed collectors.
+    lists the node ids of failed collectors.
     """
 
     status: int
@@ -174,7 +174,7 @@ class Ending:
     uncollected: Sequence[str] = ()
 
     def why_cut_short(self, unfinished: Iterable[str]) -> list[str]:
-        """Return why a session did not finish although every result arrived; "" if it finished.
+        """Return why a session did not finish although every result arrived; an empty list if it finished.
 
         ``unfinished`` examples, which never reported completion, only matter for exit status 0.
         """

@@ -25,7 +25,7 @@ _PATIENCE_S = 30.0
 
 
 class Recorder:
-    """Receives every report, in the only process or in the workers' controller.
+    """Receives every report, in a run's only process or in the controller of its workers.
 
     A run without examples only pays for two counters; the first announced example creates the rest.
     """
@@ -305,8 +305,8 @@ def ctrl_c_in(error: BaseException | None) -> KeyboardInterrupt | None:
 class ExitGuard:
     """Replaces ``os._exit`` during a run: the first call finishes the run before the process ends.
 
-    The thread that ends the run holds the lock ``ending``. Calls from other threads wait for it; a call while the run
-    is ending ends the process at once. Neither ends it with status 0. A forked child exits as usual.
+    The thread that ends the run holds the lock ``ending``. Calls from other threads wait for that lock; a call while
+    the run is ending ends the process at once. In both cases, the exit status is not 0. A forked child exits as usual.
     """
 
     def __init__(self, wind_up: Callable[[int], int], ending: threading.RLock) -> None:

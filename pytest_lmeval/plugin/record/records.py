@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 class RunRecord:
     """Records one model's run of ``examples`` examples, from the ledger to the board.
 
-    ``code`` is the run's exit code, ``remarks`` are the board's remarks.
+    ``code`` is the run's exit code, and ``remarks`` holds the board's remarks.
     """
 
     def __init__(self, config: pytest.Config, label: str, examples: int, *, has_workers: bool) -> None:
@@ -124,7 +124,7 @@ class RunRecord:
         self.is_open = True
 
     def take(self, report: pytest.TestReport) -> None:
-        """Take the result from an example's report."""
+        """Remove the result from an example's report, and record it."""
         if report.failed and is_crash(report):
             self.resumption.withdraw(self.received.lose(report.nodeid))
         elif taken := self.received.take(report):
@@ -176,7 +176,7 @@ class RunRecord:
         report_gate(session, board, self.files.failures, self.label)
 
     def give_up(self, reason: str) -> None:
-        """Write the board of a run that ends now, incomplete; leave ``code`` unchanged."""
+        """Write the board of an incomplete run that ends now; leave ``code`` unchanged."""
         board, _ = self._write_board([reason])
         self.files.show_to_project(board)
 
@@ -265,7 +265,7 @@ class RunRecord:
         adapters: Sequence[str],
         reasons: tuple[str, ...],
     ) -> RunFacts:
-        """Collect the board's facts; ``reasons`` are why the run did not finish, if any."""
+        """Collect the board's facts; ``reasons`` says why the run did not finish, if it did not."""
         received, option = self.received, self.config.option
         most = option.lm_max_errors.of(len(received.expected))
         cached = cache_lines(found["cache"], self._started) if "cache" in found else ()
@@ -333,14 +333,14 @@ class Records:
 
     @cached_property
     def folder(self) -> Path:
-        """The comparison's folder; if any model's run is a selection, the folder of selections."""
+        """The folder of the comparison, or the folder of selections if any model's run is a selection."""
         own = folder_of_run(self.config, max(record.examples for record in self.all))
         is_selection = any(record.report_dir.name == SELECTION for record in self.all)
         return report_dir(self.config) / SELECTION if is_selection else own
 
     @property
     def opened(self) -> list[RunRecord]:
-        """The records of models with selected examples; other models get no files and no verdict."""
+        """The records of models with selected examples; other models get neither files nor a verdict."""
         return [record for record in self.all if record.is_open]
 
     @property
@@ -418,7 +418,7 @@ class Records:
         return round(1000 * (time.thread_time() - self._began_s + self._workers_s) / ran, 3)
 
     def give_up(self, reason: str) -> None:
-        """Write the boards of a run that ends now, incomplete; leave ``code`` unchanged.
+        """Write the boards of an incomplete run that ends now; leave ``code`` unchanged.
 
         Any thread may call this; later reports are dropped.
         """
@@ -427,7 +427,7 @@ class Records:
             record.give_up(reason)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the board as in its file; for several models, the comparison and each board."""
+        """Return the board as in its file, or for several models the comparison and each board."""
         boards = {record.label: record.board_json() for record in self.opened if record.board is not None}
         return {"comparison": self.comparison, "boards": boards} if self.are_several else boards[""]
 

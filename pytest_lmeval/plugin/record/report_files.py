@@ -1,4 +1,4 @@
-"""Write a run's reports, each independently, and report the gate's verdict to other plugins."""
+"""Write each of a run's reports even if another fails, and report the gate's verdict to other plugins."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class ReportFiles:
         write_report(path, board.to_json(), results, comparison, before)
 
     def update_baseline(self, board: Leaderboard) -> tuple[str, str]:
-        """Write the board as the baseline; return the verdict for an otherwise passing run, and its reason."""
+        """Write the board as the baseline; return the verdict of a run that passes otherwise, and its reason."""
         name = self._config.option.lm_baseline
         reason = self._why_no_baseline(board)
         if reason:

@@ -26,7 +26,7 @@ _PACKAGES = ("pytest-lmeval", "pytest", "pytest-xdist", "pytest-json-report")
 
 
 def shard_facts(infos: Mapping[str, TaskInfo]) -> dict[str, Any]:
-    """Describe the whole run of a shard for the manifest; empty if no task is sharded."""
+    """Describe a shard's whole run for the manifest; return an empty dict if no task is sharded."""
     parts = {name: info.shard for name, info in sorted(infos.items()) if info.shard}
     if not parts:
         return {}
@@ -84,7 +84,7 @@ def _git(project: Path) -> dict[str, Any] | None:
 
 
 def ini_file(config: pytest.Config) -> str:
-    """Return the ini file's path relative to the working folder; "" without one."""
+    """Return the ini file's path relative to the working folder, or "" if there is no ini file."""
     if config.inipath is None:
         return ""
     return Path(os.path.relpath(config.inipath, config.invocation_params.dir)).as_posix()
@@ -111,7 +111,7 @@ def header(config: pytest.Config) -> str:
 
 
 def info_of(rootpath: Path, nodeid: str, task: str) -> TaskInfo:
-    """Derive a task's info from a node id, after every process that knew more has died."""
+    """Derive a task's info from a node id, if every process that knew more has died."""
     path = nodeid.partition("::")[0]
     try:
         digest = sha256((rootpath / path).read_bytes()).hexdigest()

@@ -109,7 +109,7 @@ def write_remarks(notes: Notes, shown: Collection[str], terminal: pytest.Termina
 
 
 def write_not_tasks(not_tasks: Mapping[str, str], terminal: pytest.TerminalReporter) -> None:
-    """List non-task files in task folders, with the reasons."""
+    """List files in task folders that are not tasks, with the reasons."""
     if terminal.config.option.verbose < -1:
         return
     lines = [f"not a task: {path} ({reason})" for path, reason in sorted(not_tasks.items())]
@@ -186,7 +186,7 @@ def _write_verdict(
 
 
 def _few(reasons: Sequence[str]) -> Iterator[str]:
-    """Yield the reasons; for a stopped run, only the first few examples without a result."""
+    """Yield the reasons; if the run was stopped, name only the first few examples without a result."""
     if not any(reason.startswith("stopped") for reason in reasons):
         yield from reasons
         return

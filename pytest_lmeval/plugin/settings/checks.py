@@ -40,7 +40,7 @@ _HOW_TO_WRITE_ONE = "write one with --lm-update-baseline, from a run of the stat
 _ALPHA = 0.05
 _OPEN = ("alpha", "max_errors", "gate", "baseline", "pair_by")
 FROM_INI = pytest.StashKey[dict[str, str]]()
-"""The gate's ini settings, by option name without ``lm_``."""
+"""The gate's settings from the ini file, by the option's name without ``lm_``."""
 SET_ASIDE = pytest.StashKey[str]()
 """The option that selected examples, which disables the ini file's baseline."""
 

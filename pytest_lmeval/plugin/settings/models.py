@@ -26,11 +26,11 @@ _LABELLED = re.compile(r"([A-Za-z0-9_.-]+)=(.*)", re.DOTALL)
 COLLECTED: pytest.StashKey[Collected] = pytest.StashKey()
 """This process's collected tasks; absent before the first task file."""
 RUN: pytest.StashKey[RunState] = pytest.StashKey()
-"""This process's part of each model's run; absent if it has none."""
+"""This process's part of each model's run; absent if the process runs no examples."""
 SPARES: pytest.StashKey[Spares] = pytest.StashKey()
 """The helper processes that were started early, if any."""
 ENVIRONMENT = pytest.StashKey[Callable[[str], str | None]]()
-"""Reads an environment variable as of when the options were parsed."""
+"""Returns the value that an environment variable had when the options were parsed."""
 OWN: set[Any] = {RUN}
 """Stash keys with a separate value for each model."""
 _ENDING = re.compile(r"\[([A-Za-z0-9_.-]+)\]$")
@@ -103,19 +103,19 @@ def _check_labels(labels: Sequence[str]) -> None:
 
 
 def labels_of(config: pytest.Config) -> list[str]:
-    """Return the labels of several models; empty in a single-model run."""
+    """Return the labels of several models, or an empty list in a single-model run."""
     return [*dict(getattr(config.option, "lm_models", ()))]
 
 
 def label_in(nodeid: str, config: pytest.Config) -> str:
-    """Return the label in a node id; "" in a single-model run."""
+    """Return the label in a node id, or "" in a single-model run."""
     labels = labels_of(config)
     found = _ENDING.search(nodeid) if labels else None
     return found[1] if found is not None and found[1] in labels else ""
 
 
 def by_label(nodeids: Sequence[str], config: pytest.Config) -> dict[str, list[str]]:
-    """Group node ids by model label; a single-model run has all under ""."""
+    """Group node ids by model label; in a single-model run, the label is ""."""
     if not labels_of(config):
         return {"": list(nodeids)}
     found: dict[str, list[str]] = {label: [] for label in labels_of(config)}
@@ -163,7 +163,7 @@ class _ModelConfig:
         option.lm_report_dir = str(report_dir(config) / label)
 
     def _take_baseline(self, config: pytest.Config, label: str) -> None:
-        """Compare with the model's own baseline; if only other models have one, do not gate."""
+        """Compare with this model's baseline; if only other models have a baseline, do not gate."""
         from pytest_lmeval.records.folders import own_baseline
 
         option, here = self.option, config.invocation_params.dir
@@ -247,7 +247,7 @@ def rerun_facts(config: pytest.Config) -> dict[str, Any]:
 
 
 def picked_by(config: pytest.Config) -> str:
-    """Return the first option that picks examples, as typed; "" without one."""
+    """Return the first option that picks examples, as typed, or "" without such an option."""
     option = config.option
     chosen = {
         "-k": option.keyword,
@@ -287,7 +287,7 @@ def folder_of_run(config: pytest.Config, examples: int) -> Path:
 
 
 def held_ledger(config: pytest.Config, examples: int) -> Path:
-    """Return the ledger whose answers a run of ``examples`` examples reuses: its own, or the whole run's."""
+    """Return the ledger whose answers a run of ``examples`` examples reuses: the selection's or the whole run's."""
     own = folder_of_run(config, examples) / "ledger.jsonl"
     return own if own.exists() else report_dir(config) / "ledger.jsonl"
 

@@ -35,12 +35,12 @@ def with_usage_errors(action: Callable[[], _Result]) -> _Result:
 
 
 def label_of(config: pytest.Config) -> str:
-    """Return the label of the config's model; "" in a single-model run."""
+    """Return the label of the config's model, or "" in a single-model run."""
     return str(getattr(config, "lm_label", ""))
 
 
 def spec_of(config: pytest.Config) -> str:
-    """Return the spec of the run's adapter from the option or the ini file; "" without one."""
+    """Return the spec of the run's adapter from the option or the ini file, or "" if neither names one."""
     return str(config.option.lm_adapter or config.getini("lm_adapter"))
 
 
@@ -51,7 +51,7 @@ def gate_mode(config: pytest.Config) -> str:
 
 
 def gate_settings(config: pytest.Config) -> GateSettings:
-    """Return the gate's settings; all but six fields equal the option of the same name."""
+    """Return the gate's settings; all fields except six equal the option with the same name."""
     from pytest_lmeval.compare.gate import GateSettings
 
     option = config.option
@@ -143,7 +143,7 @@ def configs_of(config: pytest.Config) -> tuple[Mapping[str, Any], ...]:
 
 
 def cache_of(config: pytest.Config) -> CacheSettings | None:
-    """Return the folder and mode of the answer cache; None without a cache."""
+    """Return the folder and mode of the answer cache, or None without a cache."""
     option, ini = config.option, config.getini("lm_cache")
     folder = config.invocation_params.dir / option.lm_cache if option.lm_cache else config.rootpath / ini
     if not (option.lm_cache or ini):
@@ -262,7 +262,7 @@ def _made(config: pytest.Config, before: _Made | None, hooks: int) -> _Made:
 
 
 def _own_register(config: pytest.Config, registers: Sequence[Callable[[Registry], Any]]) -> Any:
-    """Return the hook without implementations that pyproject.toml also names."""
+    """Return the hook, excluding implementations that pyproject.toml also names."""
     done = {register.__code__ for register in registers if hasattr(register, "__code__")}
     hook = config.hook.pytest_lmeval_register
     twice = [each.plugin for each in hook.get_hookimpls() if getattr(each.function, "__code__", None) in done]

@@ -1,4 +1,4 @@
-"""Hand out whole batches to xdist workers, so that each batch is sent once, by one process.
+"""Hand out whole batches to xdist workers, so that only one process sends each batch, and only once.
 
 The controller has no items, so it plans from node ids, with the same function as the workers.
 """
@@ -24,7 +24,7 @@ _MAX_CRASHES = 2
 
 
 class BatchScheduling:
-    """An xdist scheduler that hands out batches of examples, and plain tests one by one."""
+    """An xdist scheduler that hands out examples in batches, and plain tests one by one."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
@@ -54,7 +54,7 @@ class BatchScheduling:
 
     @property
     def tests_finished(self) -> bool:
-        """True if nothing is left to hand out, and each worker holds at most the item that it may be waiting on."""
+        """True if no items are left to hand out, and each worker holds at most the item that it may be waiting on."""
         if not self.collection_is_completed or self._units:
             return False
         return all(len(pending) < 2 for pending in self._pending.values())
@@ -69,7 +69,7 @@ class BatchScheduling:
         self._pending[node] = {}
 
     def add_node_collection(self, node: Worker, collection: Sequence[str]) -> None:
-        """Store a worker's collection; a late worker's must be the same."""
+        """Store a worker's collection, which must be the same for a worker that joins late."""
         if self._ids is not None:
             _check_same(self._ids, collection, node)
         self._collections[node] = collection
@@ -98,7 +98,7 @@ class BatchScheduling:
     def remove_node(self, node: Worker) -> str | None:
         """Remove a worker; return the node id of the item that crashed it, if any.
 
-        Queue the rest of the item's batch again; after a second crash drop it, which leaves the run incomplete.
+        Queue the rest of the item's batch again; after a second crash, drop it, which leaves the run incomplete.
         """
         pending = list(self._pending.pop(node))
         self._collections.pop(node, None)
@@ -184,7 +184,7 @@ class BatchScheduling:
         return True
 
     def longest(self) -> tuple[str, float] | None:
-        """Return the node id and start of the workers' longest-running test; None without one."""
+        """Return the node id and start time of the workers' longest-running test, or None if no test is running."""
         running = {node: next(iter(pending)) for node, pending in self._pending.items() if pending}
         if self._ids is None or not running:
             return None

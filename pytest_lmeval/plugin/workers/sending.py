@@ -68,7 +68,7 @@ _FIRST = pytest.StashKey[tuple[str, dict[str, str]]]()
 
 
 def send_contents(session: pytest.Session, tasks: Collected) -> None:
-    """Send a hash of each example with the node ids, since rows without ids have only numbers; "" for other items."""
+    """Send the node ids with a hash of each example, or "" for other items: rows without ids have only numbers."""
     kinds: dict[str, set[str]] = {}
     as_text: dict[str, Callable[[Any], str]] = {}
 

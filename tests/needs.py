@@ -75,6 +75,7 @@ PACKAGES = {
     "beside_asyncio/tests/test_evals.py": ("pytest_asyncio",),
     "eval_border/tests/test_x.py": ("numpy",),
     "eval_carried/test_carried.py": ("openai",),
+    "eval_shapes/test_shapes.py": ("openai",),
     "eval_carried/test_signed.py": ("anthropic",),
     "eval_clients/tests/test_clients.py": ("openai",),
     "eval_clients/tests/test_own_clients.py": ("openai",),

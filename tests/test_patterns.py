@@ -22,7 +22,7 @@ WITHOUT_LIMIT = {
     "compare/baseline.py: mark": OWN,
     "convert/ifeval.py: text": CHECKED,
     "eval_framework/minerva.py: pattern": OWN,
-    "filters/extraction.py: regex_pattern": "an attribute for filters that derive from this one; it uses the limit",
+    "harness/substitutes.py: regex_pattern": "an attribute for filters that derive from this one; it uses the limit",
     "formats/files.py: name": ESCAPED,
     "http/options.py: adapter": OWN,
     "parts/patterns.py: text pattern": "the one place",

@@ -171,8 +171,8 @@ assert before == around()
 # 100 and 500 lines more: what a task lacks, the limit on cost, reports moved aside, async fixtures, lost exceptions.
 # One file more each: private names of pytest are in three files, and the plugin has a room "common".
 # 70 lines more: the columns of all tables are declared in one module, which each run imports.
-# 420 and 800 lines more: fields that a server expects back, answers kept at arrival, and of functions options of requests,
-# requests outside of examples, recorded tools, variants and questions about calls.
+# 420 and 800 lines more: fields that a server expects back, answers kept at arrival; functions also have options of
+# requests, requests outside of examples, recorded tools, variants and questions about calls.
 RECORDS = (127, 19_640)
 FUNCTION = (141, 23_120)
 UNUSED = {

@@ -156,10 +156,13 @@ BORDER = Border(
             head=DEF,
         ),
         _refused(
-            "wrong type", "a_text_score", "lm.score('ok', 'yes')", "expected a bool or a number from 0 to 1, got 'yes'"
+            "wrong type", "a_text_score", "lm.score('ok', 'yes')", "expected a bool, a number from 0 to 1, or None"
         ),
         _refused(
-            "wrong type", "an_array", "lm.score('ok', memoryview(b'12'))", "expected a bool or a number from 0 to 1"
+            "wrong type",
+            "an_array",
+            "lm.score('ok', memoryview(b'12'))",
+            "expected a bool, a number from 0 to 1, or None",
         ),
         _refused("wrong type", "a_reason", "lm.score('ok', 1, why=5)", "why: expected a text, got 5"),
         _refused("too large", "a_long_reason", "lm.score('ok', 1, why='x' * 2000000)", "2,000,000 characters"),
@@ -220,7 +223,7 @@ BORDER = Border(
             "with pytest.raises(Exception):\n    lm.output('x' * 2_000_000)\nlm.score('ok', 1)",
             "lm.output(...): 2,000,000 characters; a step holds at most 1,048,576",
         ),
-        _refused("too large", "score", "lm.score('ok', 1.5)", "expected a bool or a number from 0 to 1, got 1.5"),
+        _refused("too large", "score", "lm.score('ok', 1.5)", "expected a bool, a number from 0 to 1, or None"),
         _row(
             "too large",
             "slow",
@@ -249,7 +252,10 @@ BORDER = Border(
             head="@task('NAME', timeout=0.1)\nasync def test_NAME(row, lm):",
         ),
         _refused(
-            "not finite or negative", "nan", "lm.score('ok', float('nan'))", "expected a bool or a number from 0 to 1"
+            "not finite or negative",
+            "nan",
+            "lm.score('ok', float('nan'))",
+            "expected a bool, a number from 0 to 1, or None",
         ),
         _used("not finite or negative", "nan_output", "lm.output([float('inf')])\nlm.score('ok', 1)"),
         _used("control characters", "ill", "lm.output('\\x1b[31m\\ud800\\x00')\nlm.score('ok', 1)"),

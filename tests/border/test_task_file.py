@@ -222,7 +222,9 @@ REFUSED = Border(
             checked({"metric": "regex", "targets": ["x"], "weight": -1}),
             "bad_value checks[0].weight: expected a number above 0, at most 1,000,000, got -1",
         ),
-        bad_line("twice", "a check", checked(*[{"metric": "regex", "targets": ["x"]}] * 2), "is the name of checks[0]"),
+        bad_line(
+            "twice", "a check", checked(*[{"metric": "regex", "targets": ["x"]}] * 2), "is also the name of checks[0]"
+        ),
         bad_line(
             "raising",
             "a pattern that does not end",

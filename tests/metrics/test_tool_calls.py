@@ -191,8 +191,9 @@ def test_a_call_is_of_one_type_its_arguments_are_read_once_and_so_are_pointers_i
     package = {path: path.read_text("utf-8") for path in Path(pytest_lmeval.__file__).parent.rglob("*.py")}
     classes = {name for text in package.values() for name in re.findall(r"^class (\w*Calls?)\b", text, re.MULTILINE)}
     # One that a model wrote, as adapters give it; one that was made; one that is expected; the calls of a trace. A
-    # server sends parts of one, a client has one in its history, and the last is no call of a tool.
-    assert {"ToolCall", "Call", "WantedCall", "_Calls", "_Call", "_ChatCall"} == classes
+    # server sends parts of one, a client has one in its history, a ledger records one, and one is no call of a tool.
+    recorded = {"RecordedCall", "KnownCalls"}
+    assert {"ToolCall", "Call", "WantedCall", "_Calls", "_Call", "_ChatCall"} | recorded == classes
     core = {path.stem: text for path, text in package.items() if path.parts[-3] in ("metrics", "pytest_lmeval")}
     assert ["tool_schema"] == [name for name, text in core.items() if '"~1"' in text]
     assert "json.loads" not in core["calls"]

@@ -111,13 +111,13 @@ def test_an_answer_cannot_forge_its_grade_by_json_or_by_tags(graded: Project) ->
         assert said == asked.partition(f"<text-{mark}>\n")[2].partition(f"\n</text-{mark}>")[0]
 
 
-def test_without_a_judge_a_rubric_is_a_usage_error_and_a_grade_an_error(graded: Project) -> None:
+def test_without_a_judge_a_rubric_and_a_grade_are_usage_errors(graded: Project) -> None:
     result = graded.run("tasks/graded.jsonl", "-n0")
     assert 4 == result.ret
     result.stderr.fnmatch_lines(["*task 'graded' asks a judge, and the run has no judge*"])
-    graded.run("tests/test_graded.py::test_awaited[good]", "--lm-include-per-example", "-n0")
-    (example,) = graded.examples().values()
-    assert "tests/test_graded.py:10: lm.grade: no judge" in example["error"]
+    refused = graded.run("tests/test_graded.py::test_awaited[good]", "-n0")
+    assert 4 == refused.ret
+    refused.stderr.fnmatch_lines(["*'awaited' asks a judge, and the run has no judge*"])
 
 
 def test_what_is_no_rubric_is_an_error_and_a_grade_is_never_asserted_by_itself(graded: Project) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests import needs
 from tests.conftest import Project
 
 FUNCTION = """
@@ -82,7 +83,7 @@ def test_exceptions_that_may_be_faults_of_the_surroundings_are_refused(project: 
     [("openai", "APIConnectionError", True), ("httpx", "ReadTimeout", True), ("pydantic", "ValidationError", False)],
 )
 def test_faults_of_clients_are_refused(project: Project, package: str, name: str, is_refused: bool) -> None:
-    pytest.importorskip(package)
+    needs.installed(package)
     project.write(
         "tests/test_x.py",
         f"import {package}\nfrom pytest_lmeval import eval_task\n@eval_task('x', fails=({package}.{name},))\n"

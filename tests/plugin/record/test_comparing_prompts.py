@@ -131,7 +131,7 @@ def test_a_baseline_without_scoring_hashes_is_refused_before_any_request(compare
     compared.write("base.json", old)
     ran = compared.run(*BASELINE)
     assert 4 == ran.ret
-    ran.stderr.fnmatch_lines(["*base.json: pairs by id need the scoring_hash*; renew it: *"])
+    ran.stderr.fnmatch_lines(["*base.json: pairs by id need the scoring_hash*; to renew it, run *"])
     assert not (compared.path / "reports/leaderboard.json").exists() or "stale" != compared.board()["gate"]["verdict"]
     # To renew it, it may be as old as it likes.
     write_task(compared, "Repeat slowly:")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests import needs
 from tests.adapters.openai.scripted_server import chat, json_reply, serving
 from tests.conftest import Project
 
@@ -57,7 +58,7 @@ def test_a_price_of_cached_tokens_alone_is_refused(project: Project) -> None:
 def test_attempts_that_are_made_again_are_in_the_counts_and_the_cost(
     project: Project, workers: tuple[str, ...]
 ) -> None:
-    pytest.importorskip("pytest_rerunfailures")
+    needs.installed("pytest_rerunfailures")
     project.write(
         "model.py",
         "from pytest_lmeval import Completion\n"

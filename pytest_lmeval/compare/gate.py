@@ -37,7 +37,7 @@ LET_PASS = frozenset({"pass", "new", "inconclusive"})
 
 @dataclass(frozen=True, slots=True)
 class GateSettings:
-    """Settings of the gate: the mode, one of MODES, floors and limits, and the test against a baseline.
+    """Settings of the gate: the mode (one of MODES), floors and limits, and the test against a baseline.
 
     Keys of ``floors`` are tasks, keys of ``limits`` are TASK.FIELD; TASK may be ``overall``. ``baseline`` is the path
     as given, or empty. ``update`` is True if the run is to become the baseline. ``pair_by`` is one of PAIR_BY.

@@ -218,7 +218,7 @@ def _standings(
 
 
 def _cost_ratio(entrant: Entrant, best: Entrant) -> float | None:
-    """Return the cost of the entrant's answers over the cost of the best model's, on the examples of both."""
+    """Return the ratio of the cost of the entrant's answers to the best model's, for examples that both scored."""
     both = {key[:2] for key in entrant.scores.keys() & best.scores.keys()}
     own, other = (
         spent([result for result in examples_of(each.run) if (result.task, result.id) in both])

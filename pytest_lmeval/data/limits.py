@@ -16,7 +16,7 @@ _MAX_BYTES: ContextVar[int] = ContextVar("max_data_bytes", default=MAX_DATA_BYTE
 
 
 class BadRows(LmevalError):
-    """A file whose rows cannot be used; ``faults`` has a text ``name:line: detail`` for each fault."""
+    """A file whose rows cannot be used; ``faults`` has a message for each fault, ``name:line: detail``."""
 
     def __init__(self, *faults: str) -> None:
         super().__init__("; ".join(faults))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ from pytest_lmeval import Completion, LogProb
 from pytest_lmeval.cli import main
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.files import load_file
+from pytest_lmeval.formats.harness.aggregates import AGGREGATIONS
 from pytest_lmeval.formats.harness.dataset import RowSet
 from pytest_lmeval.formats.harness.names import index_of, search
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions
@@ -409,3 +411,30 @@ def test_a_metric_of_a_group_that_no_task_has_is_remarked_on(tmp_path: Path, met
     found = load(tmp_path, {**files, "u.yaml": TASK.replace("task: t", "task: u")})
     assert 1 == len(found.tasks)
     assert [f"the group t has {remark}"] * bool(remark) == [said[: 16 + len(remark)] for _, said in found.remarks]
+
+
+@each_row(
+    ("target", "expected"),
+    [
+        ("['x', 'y']", ("x", "y")), ("7", ("7",)), ("[7", ("[7",)), ("plain", ("plain",)),
+    ],
+)  # fmt: skip
+def test_a_target_that_reads_as_a_list_is_several_and_any_other_text_is_one(
+    target: str, expected: tuple[str, ...]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        text = TASK.replace("doc_to_target: a", f'doc_to_target: "{target}"')
+        (task,) = load(Path(folder), {"t.yaml": text}).tasks
+    assert {expected} == {example.targets for example in task.examples}
+
+
+@pytest.mark.parametrize(
+    ("labels", "is_refused"), [((0, 1), False), ((1, 2), False), ((0, 2), True), ((0, 1, 2), True)]
+)
+def test_the_binary_f1_takes_the_label_1_and_one_other(labels: tuple[int, ...], is_refused: bool) -> None:
+    pairs = [(label, label) for label in labels]
+    if is_refused:
+        with pytest.raises(ValueError, match="f1 takes the labels 0 and 1"):
+            AGGREGATIONS["f1"](pairs)
+    else:
+        assert 1.0 == AGGREGATIONS["f1"](pairs)

@@ -168,3 +168,11 @@ def test_the_events_of_a_stream_end_with_the_reply_in_one_piece(answer: Completi
     assert done == events[-1]["response"]["output"]
     pieces = "".join(event["delta"] for event in events if event["type"].endswith(".delta"))
     assert answer.thoughts + answer.text + "".join(call.arguments for call in answer.tool_calls) == pieces
+
+
+def test_the_usage_of_a_response_adds_up() -> None:
+    usage = document(Completion("a", prompt_tokens=7, completion_tokens=4, reasoning_tokens=2), read({}))["usage"]
+    assert (7, 4, 11, 2) == (
+        *(usage[name] for name in ("input_tokens", "output_tokens", "total_tokens")),
+        usage["output_tokens_details"]["reasoning_tokens"],
+    )

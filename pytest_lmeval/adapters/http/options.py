@@ -25,7 +25,7 @@ _KEY_NAMES = r"(api_?)?key|authorization|token|api_token"
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """Options of requests to a server. Times are seconds, prices are per million tokens, limits are per minute.
+    """Options for requests to a server. Times are seconds, prices are per million tokens, limits are per minute.
 
     If ``temperature`` is None, the server chooses it. ``max_tokens`` applies to requests that set no limit. The texts
     in ``stop`` are added to those of a request. ``timeout`` limits one attempt. ``thoughts_back`` says which answers go

@@ -132,9 +132,16 @@ def test_what_cannot_be_used_is_refused_without_showing_a_key(options: dict[str,
     assert what in refused(**options)
 
 
-@pytest.mark.parametrize("name", ["OPENAI_API_KEY", "MY_KEY", "KEY", "VLLM_API_KEY_2", "_KEY"])
+LONGEST_NAME = "A" * 16 + ("_" + "B" * 15) * 3
+
+
+@pytest.mark.parametrize("name", ["OPENAI_API_KEY", "MY_KEY", "KEY", "VLLM_API_KEY_2", "_KEY", LONGEST_NAME])
 def test_names_of_environment_variables_are_taken(name: str) -> None:
     assert name == read_options({"api_key_env": name}).api_key_env
+
+
+def test_a_name_of_more_than_64_characters_is_taken_for_a_key() -> None:
+    assert "not a key" in refused(api_key_env=f"{LONGEST_NAME[:-2]}_BB")
 
 
 def test_any_name_that_is_set_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -310,6 +310,7 @@ def test_a_stream_is_whole_with_a_reason_or_a_mark_at_its_end(end: bytes) -> Non
         (sent([1]), AdapterError, "expected a JSON object, got list"),
         (sent({"choices": [5]}), AdapterError, "expected a choice to be an object"),
         (sent({"choices": [{"delta": 5}]}), AdapterError, "a choice without a message"),
+        (sent(delta(tool_calls=[{"index": 0, "function": "f"}])), AdapterError, "a choice without a message"),
         (sent(calls("f")), AdapterError, "a choice without a message"),  # type: ignore[arg-type]  # wrong on purpose
         (sent(delta("content_filter")), RequestRefused, "content filter"),
         (sent(delta("stop")), RequestRefused, "no text"),

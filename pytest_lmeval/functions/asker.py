@@ -189,7 +189,7 @@ class Asker:
         return job if is_first and not is_full else None
 
     def _send(self, first: Job | None = None) -> None:
-        """Send the queued requests; with ``first``, only if it is still their first job."""
+        """Send the queued requests; with ``first``, only if it is still the first queued job."""
         with self._lock:
             if not self._gathered or first not in (None, self._gathered[0]):
                 return

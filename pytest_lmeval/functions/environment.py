@@ -91,7 +91,8 @@ def _with_loopback(before: Mapping[str, str], name: str) -> str:
 def _of_module(before: Mapping[str, str]) -> tuple[Any, dict[str, Any]]:
     """Return the module openai, which reads two of the variables at its import, and the values to restore in it.
 
-    Its functions, such as ``openai.chat.completions.create``, would refuse to choose between two kinds of clients.
+    Functions of the module, such as ``openai.chat.completions.create``, would refuse to choose between two kinds of
+    clients.
     """
     module: Any = sys.modules.get("openai")
     members = {name: getattr(module, name) for name in ("api_type", "azure_endpoint") if hasattr(module, name)}

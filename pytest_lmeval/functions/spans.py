@@ -122,8 +122,8 @@ class Spans:
         if self._strays:
             strays, names = _counted(sum(self._strays.values()), "span"), ", ".join(list(self._strays)[:3])
             found.append(
-                f"OpenTelemetry: {strays} of no example ({names}): started in threads without an example's context, such "
-                "as threads of loop.run_in_executor; asyncio.to_thread passes it on"
+                f"OpenTelemetry: {strays} of no example ({names}): started in threads without an example's context, "
+                "such as threads of loop.run_in_executor; asyncio.to_thread passes it on"
             )
         if self._late:
             found.append(

@@ -54,7 +54,7 @@ class Clients:
         return found
 
     async def answer(self, state: ExampleState, asked: ClientRequest) -> Completion:
-        """Return the answer; otherwise, make the example an error and raise LmevalError.
+        """Return the answer; if no answer arrives, make the example an error and raise LmevalError.
 
         Drop fields that the adapter rejects, and record them in the step. The adapter does not add its defaults.
         """
@@ -82,7 +82,7 @@ class Clients:
         return replace(taken, options={**options, **taken.options}) if options else taken
 
     async def forward(self, state: ExampleState, asked: Forwarded) -> web.Response:
-        """Return the reply of the adapter's server; otherwise, make the example an error and raise LmevalError."""
+        """Return the server's reply; if no reply arrives, make the example an error and raise LmevalError."""
         from pytest_lmeval.adapters.http.forward import forward, model_in
         from pytest_lmeval.functions.clients.forwarding import reply_to
 

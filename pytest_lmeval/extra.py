@@ -1,8 +1,9 @@
-"""Fields of messages and tool calls that this package does not know: carried unread, as JSON text.
+"""Carry fields of messages and tool calls that this package does not know, unread, as JSON text.
 
-The text is an object with up to four parts. ``message`` has fields of the message, and ``calls`` those of each call, in
-order: both go back to the server. ``kept`` has fields of an answer that only an application's client gets, and
-``usage`` the server's details about tokens. In an answer, a null is a placeholder for the answer's thoughts.
+The text is an object with up to four parts. ``message`` has fields of the message, and ``calls`` has the fields of each
+call, in order. Both parts go back to the server. ``kept`` has fields of an answer that only an application's client
+gets, and ``usage`` has the server's details about tokens. In an answer, a null is a placeholder for the answer's
+thoughts.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ if TYPE_CHECKING:
     from pytest_lmeval.types import Message
 
 CALLS, ALWAYS, NEVER = THOUGHTS_BACK = ("calls", "always", "never")
-"""The answers whose thoughts go back to the server in a conversation: those with tool calls, all, or none."""
+"""The choice of answers whose thoughts go back to the server: answers with tool calls, all answers, or no answers."""
 AS_THOUGHTS = ("reasoning_content", "reasoning")
 """Fields of an answer that servers use for its thoughts, the most frequent first."""
 BLOCKS = "thinking_blocks"
 """The field with the signed thoughts of Anthropic's models."""
 OF_MESSAGES = frozenset({f"messages[].{BLOCKS}", "messages[].tool_calls[].caller"})
-"""The fields that Anthropic's Messages interface has."""
+"""The fields that exist in Anthropic's Messages interface."""
 _OF_THOUGHTS = frozenset({*AS_THOUGHTS, BLOCKS, "reasoning_details"})
 # A message's id differs in every run, and no server needs it.
 _OF_MESSAGE = frozenset({"role", "content", "tool_calls", "tool_call_id", "id"})
@@ -35,7 +36,7 @@ Fields = dict[str, object]
 
 
 class Extra(NamedTuple):
-    """The parts of a text."""
+    """The parts of a packed text."""
 
     message: Fields
     calls: Sequence[Fields]
@@ -62,12 +63,12 @@ def packed(
 
 
 def is_packed(value: object) -> bool:
-    """Return True for a text of :func:`packed`: a short secret in a signature is a coincidence, and must stay."""
+    """Return True for a text of :func:`packed`, in which a short secret is a coincidence and must not be masked."""
     return isinstance(value, str) and value.startswith(_BEGINNINGS)
 
 
 def checked(value: object) -> str:
-    """Return a text of :func:`packed`, or the text of such a mapping; raise ValueError for any other value."""
+    """Return a text of :func:`packed` for such a text or for a mapping; raise ValueError for any other value."""
     if not value:
         return ""
     try:
@@ -116,7 +117,7 @@ def of_call(call: object) -> Fields:
 
 
 def of_answer(fields: Fields, calls: Sequence[Fields], usage: Fields, thoughts_back: str) -> str:
-    """Return an answer's unknown fields; ``calls`` has an entry for every call, and decides what goes back."""
+    """Return an answer's unknown fields; they go back to the server if ``calls`` has any entry."""
     goes_back = bool(calls) or thoughts_back == ALWAYS
     left = _OF_THOUGHTS if thoughts_back == NEVER else ()
     back = {name: value for name, value in fields.items() if goes_back and name not in left}
@@ -179,7 +180,7 @@ def joined(one: str, calls: int, other: str) -> str:
 
 
 def only(text: str, names: Collection[str]) -> tuple[str, set[str]]:
-    """Return the fields with these ``names``, and the names of the others; a name is ``messages[].NAME``."""
+    """Return the fields with these ``names``, and the names of the other fields; a name is ``messages[].NAME``."""
     extra, left_out = Extra.of(text), set[str]()
 
     def taken(fields: Fields, place: str) -> Fields:

@@ -56,7 +56,7 @@ class Asker:
         self._loop = loop
         self._known = known
         self._note = note
-        # The lock guards the next three.
+        # The lock guards the next three attributes.
         self._lock = threading.Lock()
         self._recalls: dict[tuple[str, str], Recall] = {}
         self._seen: dict[tuple[str, str], Counter[tuple[int, str]]] = {}
@@ -79,7 +79,7 @@ class Asker:
         return model if model and is_there else self.name
 
     async def ask(self, request: Generate, sent: Generate | None = None) -> Completion:
-        """Return the answer to a request; raise AdapterError without one, BudgetSpent if the limit forbids the request.
+        """Return the answer to a request; raise AdapterError or BudgetSpent without an answer.
 
         Options that the adapter rejects are an error, unless ``sent`` replaces the request: see :meth:`taken`. Works in
         any event loop.
@@ -133,7 +133,7 @@ class Asker:
         self, request: Generate, sent: Generate | None = None
     ) -> tuple[Completion | None, Generate, Generate]:
         """Return a known answer, the request under which to store the answer, and the request to send."""
-        # An example's threads share these.
+        # An example's threads share these counts.
         with self._lock:
             example = (request.task, request.id)
             if self.engine.caches:
@@ -173,7 +173,7 @@ class Asker:
             self.engine.look_after()
 
     def _gather(self, waiting: asyncio.Future[Outcome] | _Seat, request: Generate) -> Job | None:
-        """Queue a request, and send a full batch; return the job if the caller must send it in time."""
+        """Queue a request, and send the batch if it is full; return the job if the caller must send it in time."""
         with self._lock:
             is_first = not self._gathered
             # Waiting threads look for answers here.
@@ -189,7 +189,7 @@ class Asker:
         return job if is_first and not is_full else None
 
     def _send(self, first: Job | None = None) -> None:
-        """Send the queued requests; with ``first``, only if it is still their first job."""
+        """Send the queued requests; with ``first``, only if it is still the first queued job."""
         with self._lock:
             if not self._gathered or first not in (None, self._gathered[0]):
                 return
@@ -292,7 +292,7 @@ def _call(given: object) -> ToolCall:
 
 
 def tools_of(given: Sequence[Mapping[str, Any] | Callable[..., Any]], choice: str) -> tuple[Mapping[str, Any], ...]:
-    """Validate tools; raise UsageError for an invalid tool, or a choice that names none of them."""
+    """Validate tools; raise UsageError for an invalid tool, or for a choice that is not a tool's name."""
     if isinstance(given, list | tuple) and any(map(callable, given)):
         from pytest_lmeval.functions.tools import described_tool
 

@@ -23,7 +23,7 @@ from pytest_lmeval.types import Completion
 
 _REQUEST, _CALL = "request", "tool"
 Mode = Literal["strict", "unordered", "subset", "superset"]
-"""The ways of ``match`` to compare calls."""
+"""The ways in which ``match`` compares calls."""
 _WIDEST = 60
 # An assert shows at most 240 characters of a value, and omits the middle.
 _LONGEST = 230
@@ -55,10 +55,10 @@ def asked_in(step: Step) -> Iterator[Call]:
 def match(calls: Sequence[Any], expected: Sequence[Any], mode: Mode = "strict") -> Finding:
     """Check ``lm.calls`` against ``expected``: pairs ``(name, arguments)``, or a name for any arguments.
 
-    ``strict``: exactly these, in this order. ``unordered``: exactly these, in any order. ``subset``: no others, but
-    some may be missing. ``superset``: all of these, possibly with others. Arguments are compared as JSON. Raises
-    UsageError for another mode, for a value that is not a call, and for ``superset`` without calls, which any
-    trajectory would match.
+    ``strict`` requires exactly these calls in this order, and ``unordered`` requires exactly these calls in any order.
+    ``subset`` allows no other calls, but some of these may be missing. ``superset`` requires all of these calls, and
+    allows others. Arguments are compared as JSON. Raises UsageError for an unknown mode, for a value that is not a
+    call, and for ``superset`` without calls, which every trajectory would match.
     """
     if mode not in get_args(Mode):
         raise UsageError(f"match: mode: {not_one_of(mode, get_args(Mode))}")
@@ -82,8 +82,8 @@ def called(
     """Check whether the tool ``name`` was called: at least once, or exactly ``times`` times.
 
     With ``arguments``, only calls with these values count; further arguments are allowed. Raises UsageError if the name
-    is not a text, ``times`` is below 0, or the arguments are not a JSON object, and if the result depends on whether a
-    step executes a call that the model made with other arguments.
+    is not a text, ``times`` is below 0, or the arguments are not a JSON object. Also raises UsageError if the result
+    depends on whether a step executes a call that the model made with other arguments.
     """
     _check_names([name])
     wanted = None if arguments is None else _wanted(arguments)
@@ -104,7 +104,7 @@ def called(
 def never_called(trace: Iterable[Step], *names: str) -> Finding:
     """Check that none of the tools ``names`` was called.
 
-    Raises UsageError without a name.
+    Raises UsageError if no name is given.
     """
     _check_names(names)
     calls = _Calls(trace).as_one
@@ -116,8 +116,8 @@ def never_called(trace: Iterable[Step], *names: str) -> Finding:
 def in_order(trace: Iterable[Step], *names: str) -> Finding:
     """Check that the tools ``names`` were called in this order, possibly with others in between.
 
-    To require several calls of a tool, repeat its name. Raises UsageError without a name, and if the result depends on
-    whether a step executes a call that the model made with other arguments.
+    To require several calls of a tool, repeat its name. Raises UsageError if no name is given, or if the result depends
+    on whether a step executes a call that the model made with other arguments.
     """
     _check_names(names)
 
@@ -133,7 +133,7 @@ def in_order(trace: Iterable[Step], *names: str) -> Finding:
 
 
 def max_steps(trace: Iterable[Step], limit: int, *, kind: str | None = None) -> Finding:
-    """Check that there are at most ``limit`` steps, of any kind or of one, such as ``request`` or ``tool``.
+    """Check that there are at most ``limit`` steps, of any kind, or of the ``kind`` such as ``request`` or ``tool``.
 
     Raises UsageError for a limit below 0.
     """
@@ -216,7 +216,7 @@ class _Calls:
     """The calls in a trace; a call of the model and the step that executes it count once.
 
     They are one call if their names and arguments are equal. ``doubtful`` are pairs of a call of the model and a later
-    step with other arguments. ``as_one`` counts each such pair as one call, ``apart`` as two.
+    step with other arguments. ``as_one`` counts each such pair as one call, and ``apart`` counts it as two calls.
     """
 
     def __init__(self, trace: Iterable[Step]) -> None:
@@ -230,7 +230,7 @@ class _Calls:
         # Maps a step to the call that it executes.
         self._pairs: dict[int, int] = {}
         self._pair(_is_same)
-        # The application may have added arguments, or recorded none.
+        # The application may have added arguments, or recorded no arguments.
         self._pair(_is_within)
         certain = dict(self._pairs)
         self._pair(lambda asked, step: True)
@@ -251,7 +251,7 @@ class _Calls:
     def _each_once(self, pairs: Mapping[int, int]) -> list[Call]:
         carried_out = set(pairs.values())
         kept = [(number, call) for number, call in enumerate(self._calls) if number not in carried_out]
-        # A step without arguments takes those of the call that it executes.
+        # A step without arguments takes the arguments of the call that it executes.
         return [
             self._calls[pairs[number]] if number in pairs and call.values is None else call for number, call in kept
         ]

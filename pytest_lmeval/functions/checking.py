@@ -27,8 +27,8 @@ _UNKNOWN = object()
 class FoundFunction:
     """An eval function found in a file's text.
 
-    ``rows`` is the number of rows in its data, None without data. ``unchecked`` names the arguments that are not
-    literals, whose values only running the file would reveal.
+    ``rows`` is the number of rows in its data, or None if it has no data. ``unchecked`` names the arguments that are
+    not literals, whose values only running the file would reveal.
     """
 
     task: str
@@ -65,7 +65,7 @@ def find_eval_files(paths: Iterable[Path], patterns: Sequence[str]) -> list[Path
 
 
 def check_files(paths: Iterable[Path]) -> dict[Path, CheckedFile]:
-    """Check files; return those with an eval function or a fault.
+    """Check files; return the files that have an eval function or a fault.
 
     If two functions share a task name, in one or two files, blame the second.
     """
@@ -132,7 +132,7 @@ def _check_call(checked: CheckedFile, folder: Path, function: str, call: ast.Cal
 
 
 def _variants(node: ast.expr | None) -> tuple[list[str], bool]:
-    """Return the names of a function's variants, [""] without any, and False if only running the file reveals them."""
+    """Return the names of a function's variants, [""] by default, and False if only running the file reveals them."""
     if node is None:
         return [""], True
     names = [_literal(key) for key in node.keys] if isinstance(node, ast.Dict) else []

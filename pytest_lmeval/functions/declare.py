@@ -26,14 +26,14 @@ Data = str | Path | Iterable[Mapping[str, Any]] | Callable[[], Iterable[Mapping[
 Row = dict[str, Any]
 """A row of an eval function's data; each call gets a copy."""
 Numbers = float | Mapping[str, float]
-"""A number for the decisive score, or one per score by name."""
+"""A number for the decisive score, or a mapping of scores' names to numbers."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _MARK = "__lm_eval__"
 _LISTS = (".json", ".yaml", ".yml")
 _FIXED = frozenset({str, int, float, bool, type(None), bytes, complex, frozenset, range})
 _OF_FIXED_VALUES = frozenset({"datetime", "decimal", "fractions", "uuid", "pathlib", "zoneinfo", "re"})
 _SCORE_NAME = re.compile(r"[A-Za-z0-9_-]+")
-# Their exceptions say that a request failed; several of them derive from no built-in error of connections.
+# The exceptions of these packages mean that a request failed, but some do not derive from a built-in connection error.
 _CLIENTS = frozenset({"aiohttp", "anthropic", "httpcore", "httpx", "litellm", "openai", "requests", "urllib3"})
 # OpenAI's client raises these for a reply that it cannot parse.
 _OF_REPLIES = "FinishReasonError"
@@ -49,7 +49,7 @@ class EvalFunction:
     """The arguments of ``eval_task``, and the decorated function.
 
     If ``is_async``, the function (or the one it wraps) is ``async def``, and the methods of its ``lm`` must be awaited.
-    ``scores`` are the ``threshold`` and ``min_score`` of named scores, ``fails`` the exceptions that score 0.
+    ``scores`` are the ``threshold`` and ``min_score`` of named scores, and ``fails`` are the exceptions that score 0.
     """
 
     name: str
@@ -100,20 +100,21 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one per property of a tas
     ``name`` defaults to the function's name without ``test_``. ``data`` may be the path of a csv, jsonl, parquet, json
     or yaml file beside the test file, an iterable of rows, which is read once, or a function that returns rows. Each
     row becomes the argument ``row``. Without ``data``, the function is a single example, or has the examples of
-    ``pytest.mark.parametrize``. ``score`` names the decisive score, by default the first one recorded. ``threshold`` is
-    the score that an example must reach, in [0, 1], by default 1; ``min_score`` is the score that the task must reach.
-    Both are numbers for the decisive score, or map names of scores to numbers: an example must then record all of these
-    scores, and passes if each reaches its threshold. ``timeout`` is in seconds, from the call of the function.
-    ``threads`` runs a ``def`` function concurrently with others, in threads; it defaults to the ini key ``lm_threads``.
-    ``tags`` select examples, also with ``-m``. ``metadata`` applies to each example, such as ``must_pass`` or
-    ``cluster``.
+    ``pytest.mark.parametrize``. ``score`` names the decisive score, by default the first score recorded. ``threshold``
+    is the score that an example must reach, in [0, 1], by default 1; ``min_score`` is the score that the task must
+    reach. Either argument is a number for the decisive score, or a mapping of scores' names to numbers. With a mapping,
+    an example must record all of these scores, and passes if each score reaches its threshold. ``timeout`` is in
+    seconds, and starts when the function is called. ``threads`` runs a ``def`` function concurrently with others, in
+    threads; it defaults to the ini key ``lm_threads``. ``tags`` are words that select examples, also with ``-m``.
+    ``metadata`` has keys for each example, such as ``must_pass`` or ``cluster``.
 
     ``repeats`` is the number of runs of each example, and overrides ``--lm-repeats``. With ``passes``, an example
     passes if at least that many of its repeats do; its score is still their mean.
 
     ``fails`` are exceptions of the application that score 0, such as a validation error for a reply; any other
-    exception makes the example an error. ``variants`` maps names to values: the function runs on the same rows with
-    each value as the argument ``variant``, as the tasks ``NAME@VARIANT``, which ``lmeval rank --by config`` compares.
+    exception makes the example an error. ``variants`` maps names to values. The function runs on the same rows once
+    with each value as the argument ``variant``. Each variant is a task ``NAME@VARIANT``, and ``lmeval rank --by
+    config`` compares these tasks.
 
     Raises UsageError for a value out of range, or if it decorates anything but a function.
     """
@@ -231,7 +232,7 @@ def _by_name(
 ) -> tuple[Any, Any, Mapping[str, Mapping[str, float]]]:
     """Split numbers and mappings into numbers for the decisive score and numbers by score.
 
-    ``decisive`` names the decisive score, if known. Raise UsageError for an empty mapping or an invalid name.
+    ``decisive`` names the decisive score, if it is known. Raise UsageError for an empty mapping or an invalid name.
     """
     given = {"threshold": threshold, "min_score": min_score}
     scores: dict[str, dict[str, float]] = {}
@@ -292,7 +293,7 @@ def _check_variants(name: str, variants: object) -> None:
 
 def _check_function(name: str, function: Any, arguments: Mapping[str, str], *, threads: bool | None) -> None:
     if not inspect.isfunction(function):
-        raise UsageError(f"eval_task({name!r}) goes on a function, not on {function!r:.80}")
+        raise UsageError(f"eval_task({name!r}) decorates a function, not {function!r:.80}")
     if has_yield(function):
         raise UsageError(f"eval_task({name!r}): {function.__name__} {NO_YIELD}")
     if threads and is_async(function):
@@ -304,7 +305,7 @@ def _check_function(name: str, function: Any, arguments: Mapping[str, str], *, t
 
 
 class DataRows(NamedTuple):
-    """Rows with the ids of their examples, their file's path (or ""), and a SHA-256."""
+    """Rows, the ids of their examples, the path of their file (or ""), and a SHA-256."""
 
     rows: Sequence[Mapping[str, Any]]
     ids: Sequence[str]
@@ -325,8 +326,9 @@ class DataRows(NamedTuple):
 def rows_of(task: EvalFunction, folder: Path) -> DataRows:
     """Return the rows of ``task``; ``folder`` contains the test file.
 
-    A row's id is its ``id``, a text or a whole number; if no row has one, the row's number, from 1. Raises BadTaskFile,
-    with the place, for missing, unreadable or empty data, for rows that are not mappings, and for duplicate ids.
+    A row's id is its field ``id``, a text or a whole number. If no row has this field, the row's number, from 1, is its
+    id. Raises BadTaskFile, with the place, for missing, unreadable or empty data, for rows that are not mappings, and
+    for duplicate ids.
     """
     where = f"eval_task({task.name!r})"
     given = task.data
@@ -359,7 +361,7 @@ def _checked(given: object, where: str) -> Sequence[Mapping[str, Any]]:
 
 
 def row_text(row: Any) -> str:
-    """Return a text that identifies a row: JSON with sorted keys, and ``repr`` for values without JSON."""
+    """Return a text that identifies a row: JSON with sorted keys, and the ``repr`` of values that have no JSON."""
     return _ROW_ENCODER.encode(row)
 
 
@@ -385,7 +387,7 @@ def fresh(value: Any, note_shared: Callable[[Any], None]) -> Any:
     """
     kind = type(value)
     if kind is dict:
-        # Most values are texts or numbers, and a call for each would dominate the time.
+        # Most values are texts or numbers, and a call for each value would dominate the time.
         return {name: each if type(each) in _FIXED else fresh(each, note_shared) for name, each in value.items()}
     if kind is list or kind is tuple:
         return kind([each if type(each) in _FIXED else fresh(each, note_shared) for each in value])

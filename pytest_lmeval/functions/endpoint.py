@@ -1,6 +1,6 @@
 """Serve the model on this machine to clients that an application creates.
 
-Each example has its own token, in the path or as the bearer key, so a request's example is never a guess.
+Each example has its own token, in the path or as the bearer key, so the endpoint always knows a request's example.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Ended(NamedTuple):
 
 @dataclass(slots=True)
 class _Turn:
-    """The example whose token is in the environment; whether it used the token, and the owner of a leftover client."""
+    """The example whose token is in the environment, whether it used the token, and the owner of a leftover client."""
 
     token: str
     is_used: bool = False
@@ -71,8 +71,8 @@ class Endpoint:
     """The endpoint of one process, started on first use.
 
     A request belongs to the example of its token. If that example has ended, and its token was in the environment, the
-    application has kept a client. The request then belongs to the current example, unless that has used its own token.
-    ``paths`` are forwarded to the adapter's server. ``service`` handles requests outside of examples.
+    application has kept a client. The request then belongs to the current example, unless the current example has used
+    its own token. ``paths`` are forwarded to the adapter's server. ``service`` handles requests outside of examples.
     """
 
     def __init__(self, loop: Loop, paths: ForwardPaths | None = None) -> None:
@@ -146,7 +146,7 @@ class Endpoint:
 
     @property
     def root(self) -> str:
-        """The address without a token; requests to it need a token as their bearer key."""
+        """The address without a token; a request to this address needs a token as its bearer key."""
         if not self._port:
             # Bind now, but accept only once the loop turns: the loop itself may wait for the lock.
             with self._starting:
@@ -187,7 +187,7 @@ class Endpoint:
     def _example_of(self, request: web.Request) -> _Example:
         place, key = request.match_info.get("token", ""), _key_of(request)
         is_outside = self.service is not None and place == self._outside
-        # At the address for requests outside of examples, any key of another kind is a placeholder.
+        # At the address for requests outside of examples, a key that is not a token is a placeholder.
         token = place if place and not is_outside else key
         if HEADER in request.headers and (named := tokens_in(request.headers.getall(HEADER))):
             return self._passed_on(named, token)
@@ -196,7 +196,7 @@ class Endpoint:
         return self._of_token(token)
 
     def _passed_on(self, named: set[str], token: str) -> _Example:
-        """Return the example that a request's baggage names; its address may have been used for other requests."""
+        """Return the example that a request's baggage names; refuse a request whose address names another example."""
         found = {each: self._examples[each] for each in (*sorted(named), token) if each in self._examples}
         if len(found) > 1 or (found and len(named) > 1):
             ids = " and ".join(each.state.id for each in found.values())
@@ -236,7 +236,7 @@ class Endpoint:
 
 
 def _ambiguous(state: ExampleState, owner: str) -> RequestRefused:
-    """Return the rejection of a request that came beside those of a leftover client; make its example an error."""
+    """Return the rejection of a request that may belong to a leftover client; make its example an error."""
     why = (
         f"a client kept from the example {owner} has sent requests for this one, and now its own client does: it is "
         "unknown which of them asks for it; make one client for each example, or keep one for all"
@@ -311,7 +311,7 @@ def _expected(paths: ForwardPaths, path: str) -> str:
 
 
 def _key_of(request: web.Request) -> str:
-    """Return the bearer key, or the key of Anthropic's or Azure's clients."""
+    """Return the bearer key, or the key in the header of Anthropic's or Azure's clients."""
     scheme, _, key = request.headers.get("Authorization", "").partition(" ")
     bearer = key.strip() if scheme.lower() == "bearer" else ""
     return bearer or request.headers.get("x-api-key", "") or request.headers.get("api-key", "")

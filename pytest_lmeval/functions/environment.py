@@ -20,7 +20,7 @@ _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AZURE_OPENAI_API_KEY", "AZURE_A
 _AZURE = ("AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN")
 _TYPE = "OPENAI_API_TYPE"
 _DEFAULTS = {"OPENAI_API_VERSION": "2024-10-21", "AZURE_API_VERSION": "2024-10-21"}
-# Each of these would add an account, replace the key, or lead to another server.
+# Each of these variables would add an account, replace the key, or point to another server.
 _REMOVED = (
     *("OPENAI_ORG_ID", "OPENAI_ORGANIZATION", "OPENAI_PROJECT", "OPENAI_PROJECT_ID"),
     *("OPENAI_ADMIN_KEY", "OPENAI_CUSTOM_HEADERS"),
@@ -35,10 +35,10 @@ _NAMES = (*_V1, *_ROOT, *_KEYS, _TYPE, *_DEFAULTS, *_REMOVED, *_NO_PROXY)
 
 @contextmanager
 def pointed(lm: LmBase) -> Iterator[None]:
-    """Point clients to the examples of ``lm``, with one address per repeat; restore all variables afterwards.
+    """Point clients to the example of ``lm``, with a new address for each repeat; restore all variables afterwards.
 
-    The clients are those of OpenAI, Azure OpenAI and Anthropic, and others that read the same variables. Child
-    processes inherit the variables.
+    The clients of OpenAI, Azure OpenAI and Anthropic read these variables, and so do some others. Child processes
+    inherit the variables.
     """
     before = {name: os.environ[name] for name in _NAMES if name in os.environ}
     module, members = _of_module(before)
@@ -77,12 +77,12 @@ def _shared(before: Mapping[str, str]) -> dict[str, str]:
 
 
 def _api_type(before: Mapping[str, str]) -> str:
-    """Return the kind of client that OpenAI's module functions use, which have to choose one if both have a key."""
+    """Return the kind of client for OpenAI's module functions, which must be chosen if both kinds have a key."""
     return "azure" if "OPENAI_API_KEY" not in before and any(name in before for name in _AZURE) else "openai"
 
 
 def _with_loopback(before: Mapping[str, str], name: str) -> str:
-    """Return the hosts that need no proxy, including this machine; each name falls back to the other."""
+    """Return the hosts that need no proxy, including this machine; each variable falls back to the other."""
     given = before.get(name) or next((before[each] for each in _NO_PROXY if before.get(each)), "")
     hosts = [host for each in given.split(",") if (host := each.strip())]
     return ",".join([*hosts, *(host for host in _LOOPBACK if host not in hosts)])
@@ -91,7 +91,8 @@ def _with_loopback(before: Mapping[str, str], name: str) -> str:
 def _of_module(before: Mapping[str, str]) -> tuple[Any, dict[str, Any]]:
     """Return the module openai, which reads two of the variables at its import, and the values to restore in it.
 
-    Its functions, such as ``openai.chat.completions.create``, would refuse to choose between two kinds of clients.
+    Functions of the module, such as ``openai.chat.completions.create``, would refuse to choose between two kinds of
+    clients.
     """
     module: Any = sys.modules.get("openai")
     members = {name: getattr(module, name) for name in ("api_type", "azure_endpoint") if hasattr(module, name)}

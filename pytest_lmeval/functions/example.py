@@ -36,35 +36,35 @@ LARGEST = 1 << 20
 
 
 class Watcher(Protocol):
-    """Called when an example begins and when it ends."""
+    """An object that is called when an example begins and when it ends."""
 
     @property
     def running(self) -> Collection[ExampleState]:
         """The examples that have begun and not ended."""
 
     def began(self, state: ExampleState) -> None:
-        """Record that an example has begun."""
+        """Note that an example has begun."""
 
     def ended(self, state: ExampleState) -> None:
-        """Record that an example has ended."""
+        """Note that an example has ended."""
 
 
 class ExampleState:
     """The record of one call of an eval function: one repeat of an example.
 
-    ``scores`` are in the order of recording, and ``reasons`` explain scores by name. ``failure`` is the first error
-    that the application cannot undo: a request without an answer, or an invalid score. ``not_applicable`` names the
-    scores that were recorded as None, in order. ``output`` is the application's
-    answer as JSON values, None without one. ``may_fail`` counts the open blocks that allow requests to fail. After the
-    end, ``left`` describes unfinished work, and ``unfinished`` are the requests without an answer. ``unanswered`` is
-    the fault to report if the example ends while a simulated user waits for a reply. ``tasks`` are its tasks in the
-    loop that may hold an exception; ``lost`` is the first exception of a task or thread that the function did not see.
-    If the example ran concurrently (``is_beside``), ``printed`` is its output as pairs of (``stdout``, ``stderr`` or
-    ``log``, text). ``broken`` is the failure of a part, a subtest, after which the function continued. ``is_taken`` is
-    set once the result exists. ``thread`` identifies the example's thread. ``on_late`` is called if anything uses the
-    example after its end, ``watcher`` when it begins and ends. ``given_ids`` maps the ids of tool calls, as the
-    application knows them, to the model server's ids. ``given_extras`` has the unknown fields of answers by these ids.
-    ``tools`` are its tools, if their calls are recorded.
+    ``scores`` are in the order of recording, and ``reasons`` maps a score's name to its explanation. ``failure`` is the
+    first error that the application cannot undo: a request without an answer, or an invalid score. ``not_applicable``
+    names the scores that were recorded as None, in order. ``output`` is the application's answer as JSON values, or
+    None if it recorded no answer. ``may_fail`` counts the open blocks that allow requests to fail. After the end,
+    ``left`` describes unfinished work, and ``unfinished`` holds the requests without an answer. ``unanswered`` is the
+    error to report if the example ends while a simulated user waits for a reply. ``tasks`` holds the example's tasks in
+    the loop that may have an exception. ``lost`` is the first exception of a task or thread that the function did not
+    see. If the example ran concurrently (``is_beside``), ``printed`` is its output as pairs of (``stdout``, ``stderr``
+    or ``log``, text). ``broken`` is the failure of a subtest after which the function continued. ``is_taken`` is set
+    once the result exists. ``thread`` identifies the example's thread. ``on_late`` is called if any code uses the
+    example after its end, and ``watcher`` is called when the example begins and ends. ``given_ids`` maps the ids of
+    tool calls, as the application knows them, to the model server's ids. ``given_extras`` maps these ids to the unknown
+    fields of answers. ``tools`` are the example's tools, if their calls are recorded.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class ExampleState:
             raise UsageError(message)
 
     def score(self, name: object, value: object, why: object = "") -> None:
-        """Record a score; raise ScoringError for an invalid value, or a second value under the same name.
+        """Record a score; raise ScoringError for an invalid value, or for a second value under the same name.
 
         None means that the score does not apply to the example.
         """
@@ -213,7 +213,7 @@ class ExampleState:
         insort(self.steps, step, key=lambda each: each.start_ms)
 
     def break_off(self, reason: str, *, is_failure: bool) -> None:
-        """Record that a part of the example failed or could not be scored, although the rest continues."""
+        """Record that a part of the example failed or could not be scored, although the function continues."""
         if is_failure:
             self.broken = self.broken or reason
         else:
@@ -254,7 +254,7 @@ class ExampleState:
 def stop(state: ExampleState) -> list[Step]:
     """Stop recording; return the requests without an answer.
 
-    The application may have just cancelled them; its clients and tasks report that a moment later.
+    The application may have just cancelled these requests, and its clients and tasks report this a moment later.
     """
     state.has_ended = True
     state.unfinished = [step for step in state.steps if step.is_open]
@@ -287,9 +287,10 @@ def close_answered(state: ExampleState, step: Step, answer: Completion) -> Compl
 
 
 def _with_own_ids(state: ExampleState, step: Step, answer: Completion) -> Completion:
-    """Replace an answer's call ids with ids derived from the request, because later lookups use the request.
+    """Replace an answer's call ids with ids that are derived from the request.
 
-    Each id is unique in its example, and identical whether the answer comes from the model, a ledger or the cache.
+    Later requests, which contain the ids, are looked up by their text. Each id is therefore unique in its example, and
+    the same whether the answer comes from the model, a ledger or the cache.
     """
     asked = f"{state.repeat} {step.key} {_equal_before(state, step)}"
     calls = []
@@ -320,7 +321,7 @@ def _equal_before(state: ExampleState, step: Step) -> int:
 
 
 def _as_given(message: Message, ids: Mapping[str, str]) -> Message:
-    """Return a message with the server's own call ids, which may be meaningful."""
+    """Return a message with the call ids of the server, which may have a meaning there."""
     calls = tuple(call._replace(id=ids.get(call.id, call.id)) for call in message.tool_calls)
     return replace(message, tool_calls=calls, tool_call_id=ids.get(message.tool_call_id, message.tool_call_id))
 
@@ -358,7 +359,7 @@ def as_json(value: object) -> tuple[Any, int]:
 
 
 def cut(value: Any) -> Any:
-    """Cut texts of more than 1 MiB in a step's ``value``, which is only for display."""
+    """Cut texts of more than 1 MiB in a step's ``value``, which is for display only."""
     if isinstance(value, str):
         return value if len(value) <= LARGEST else f"{value[:LARGEST]} [{len(value) - LARGEST:,} more characters]"
     if isinstance(value, list):
@@ -382,7 +383,7 @@ def _caller() -> FrameType:
 def _number(value: Any) -> float:
     try:
         return float(value) if hasattr(value, "__float__") else math.nan
-    except Exception:  # number-like values may have none: an array, a signaling number
+    except Exception:  # some number-like values cannot be converted: an array, a signaling NaN
         return math.nan
 
 

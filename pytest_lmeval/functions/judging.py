@@ -25,7 +25,7 @@ from pytest_lmeval.types import Generate, Message
 class Grade:
     """A judge's grade of a text by a rubric, in [0, 1], and the reason.
 
-    It raises TypeError when used as a condition, because it would always be true.
+    A grade raises TypeError when used as a condition, because it would always be true.
     """
 
     score: float
@@ -37,9 +37,9 @@ class Grade:
 
 
 class Judgment(str):
-    """A judge's label for a text, and the reason, which is empty if none was asked for.
+    """A judge's label for a text, and the reason, which is empty unless the eval requested a reason.
 
-    It raises TypeError when used as a condition: "no" is as true as "yes".
+    A judgment raises TypeError when used as a condition, because the text "no" is as true as "yes".
     """
 
     __slots__ = ("reason",)
@@ -66,7 +66,7 @@ class Judgment(str):
 class Inquiry:
     """A question for a judge, from ``method`` of ``lm``; ``of`` creates it from a function that builds requests.
 
-    ``result`` converts the verdict for the caller, ``shown`` for the step.
+    ``result`` converts the verdict for the caller, and ``shown`` converts it for the step.
     """
 
     method: str
@@ -76,7 +76,7 @@ class Inquiry:
 
 
 def material(method: str, value: object) -> str:
-    """Return the text to judge: a text as it is, other values as JSON; raise ScoringError for a value without JSON."""
+    """Return a text unchanged, and any other value as JSON; raise ScoringError for a value without JSON."""
     if isinstance(value, str):
         return value
     dump = getattr(value, "model_dump", None)
@@ -148,7 +148,7 @@ def consulting(state: ExampleState, judge: Asker | None, inquire: Callable[[], I
 def dialogue(
     state: ExampleState, kind: str, method: str, asker: Asker, question: judged.Question
 ) -> Asking[tuple[Any, str, list[Step]]]:
-    """Ask a question, and repeat it if the reply is unreadable; return verdict, fault (if no verdict) and steps."""
+    """Ask a question, and again if the reply is unreadable; return the verdict or None, the fault, and the steps."""
     talk, steps = judged.dialogue(question), list[Step]()
     try:
         messages = next(talk)

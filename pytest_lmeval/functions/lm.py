@@ -34,7 +34,7 @@ _Client = TypeVar("_Client")
 class Services:
     """The askers for one model's examples: the model, its judge and its simulated user.
 
-    ``endpoint`` returns the endpoint for applications' own clients, ``tools`` the recorded calls of tools.
+    ``endpoint`` returns the endpoint for applications' own clients, and ``tools`` holds the recorded calls of tools.
     """
 
     model: Asker
@@ -59,9 +59,10 @@ class _ToolMethods:
     ) -> Callable[_Given, _Result]:
         """Return ``function``, with each call recorded as a step of the kind ``tool``.
 
-        ``replay:`` and ``--lm-resume`` give recorded results back, by name, arguments, and the number of equal calls
-        before. Arguments and results must be JSON values. The tools of an example without a result run again, except
-        those with ``once``, for payments and mail: their calls are on disk before they begin and when they end.
+        ``replay:`` and ``--lm-resume`` return recorded results, which they look up by name, arguments, and the number
+        of equal calls before. Arguments and results must be JSON values. If an example has no result yet, its tools run
+        again, except tools with ``once``, for payments and mail. The calls of such tools are written to disk before
+        they begin and when they end.
         """
         from pytest_lmeval.functions.tools import example_tools, recorded_tool
 
@@ -97,9 +98,9 @@ class LmBase(_ToolMethods, Trajectory):
     def score(self, name: str, value: bool | float | None, why: str = "") -> None:
         """Record the score ``name``: a bool, or a number from 0 to 1; reports show the reason ``why``.
 
-        None means that the score does not apply to this example, which then does not count towards its mean and its
-        floor. The score named by ``score=`` decides, by default the first number; it cannot be None. An invalid score,
-        or a second value under the same name, raises ScoringError and makes the example an error.
+        None means that the score does not apply to this example, which then does not count towards the score's mean and
+        floor. The score named by ``score=``, by default the first number, decides the example and cannot be None. An
+        invalid score, or a second value under the same name, raises ScoringError and makes the example an error.
         """
         self._running.score(name, value, why)
 
@@ -108,7 +109,7 @@ class LmBase(_ToolMethods, Trajectory):
         self._running.note(name, value)
 
     def output(self, value: Any) -> None:
-        """Store the application's answer with the example's result: JSON, else its ``repr``, at most 1 MiB.
+        """Store the application's answer with the example's result, as JSON or else as its ``repr``, up to 1 MiB.
 
         The answer remains even if the function fails later; a later call replaces it. A text, mapping or sequence that
         the function returns is stored in the same way.
@@ -168,7 +169,7 @@ class LmBase(_ToolMethods, Trajectory):
     def headers(self) -> Mapping[str, str]:
         """HTTP headers for a service of the application, which passes ``baggage`` on with its own requests.
 
-        Those of them that reach the address ``lm_base_url`` then belong to the example until it ends.
+        Requests that reach the address ``lm_base_url`` with this header belong to the example until it ends.
         """
         from pytest_lmeval.functions.clients.baggage import header_of
 
@@ -250,11 +251,12 @@ class Lm(LmBase):
     ) -> Asking[Completion]:
         """Return the answer of the model under test to a text, or to messages with ``role`` and ``content``.
 
-        The request obeys the run's retries and limits, and becomes a step. Without an answer, this raises AdapterError;
-        even if caught, that makes the example an error, unless the request has ``may_fail`` or begins within ``with
-        lm.may_fail():``. ``temperature``, ``model`` and ``options``, such as ``{"seed": 1}``, override the adapter's
-        own, if it accepts them. ``tools`` are functions that the model may call, each from ``lm.tool`` or with
-        ``name``, ``description`` and ``parameters``, a JSON Schema; the answer's ``tool_calls`` are the calls.
+        The request obeys the run's retries and limits, and becomes a step. Without an answer, this raises AdapterError.
+        Even if the function catches it, the example is an error, unless the request has ``may_fail`` or begins within
+        ``with lm.may_fail():``. ``temperature``, ``model`` and ``options``, such as ``{"seed": 1}``, override the
+        adapter's settings, if it accepts them. ``tools`` are functions that the model may call. Each tool is a function
+        from ``lm.tool``, or a mapping with ``name``, ``description`` and ``parameters``, a JSON Schema. The answer's
+        ``tool_calls`` are the calls that the model requests.
         """
         state = self._running
         state.check_is_running("lm.ask")
@@ -290,11 +292,11 @@ class Lm(LmBase):
         reason: bool = False,
         human_label: str | None = None,
     ) -> Asking[Judgment]:
-        """Return the label that the judge (``--lm-judge``) assigns to ``text``; ask again if a reply has none.
+        """Return the label that the judge (``--lm-judge``) assigns to ``text``; ask again if a reply has no label.
 
-        The :class:`Judgment` is a text, the label, with ``label`` and ``reason``; the judge gives a reason, before the
-        label, only with ``reason=True``. ``human_label`` is a person's label for the text. Without a judge, or if no
-        reply has a label, this raises ScoringError and makes the example an error.
+        The :class:`Judgment` equals the label as a text, and has the attributes ``label`` and ``reason``. With
+        ``reason=True``, the judge gives a reason before the label. ``human_label`` is a person's label for the text.
+        Without a judge, or if no reply has a label, this raises ScoringError and makes the example an error.
         """
         from pytest_lmeval.functions.judging import consulting, labelling
 
@@ -313,10 +315,10 @@ class Lm(LmBase):
     ) -> Asking[Grade]:
         """Return the grade that the judge (``--lm-judge``) gives ``text`` by ``rubric``, with its reason.
 
-        ``levels`` are two or more increasing numbers in [0, 1], each with its meaning; the default is 0 and 1.
-        ``reference`` is a correct answer for comparison, ``human_label`` a person's grade of the text. If a reply has
-        no level, the judge is asked once more; after a second such reply, this raises ScoringError and makes the
-        example an error.
+        ``levels`` maps two or more increasing numbers in [0, 1] to their meanings; the default levels are 0 and 1.
+        ``reference`` is a correct answer for comparison, and ``human_label`` is a person's grade of the text. If a
+        reply has no level, the judge is asked once more; after a second such reply, this raises ScoringError and makes
+        the example an error.
         """
         from pytest_lmeval.functions.judging import consulting, grading
 
@@ -327,8 +329,9 @@ class Lm(LmBase):
         """Return a user simulated by the model of ``--lm-user``, which defaults to the judge.
 
         ``async for said in user: user.reply(await answer(said))`` runs until the user is done, or has sent
-        ``max_turns`` messages. The user only sees the replies. An unreadable reply of the simulating model is requested
-        once more. A second one, or a loop body without a reply, raises ScoringError and makes the example an error.
+        ``max_turns`` messages. The simulated user sees only the replies. An unreadable reply of the simulating model is
+        requested once more. A second one, or a loop body without a reply, raises ScoringError and makes the example an
+        error.
         """
         from pytest_lmeval.formats.persona import Persona
         from pytest_lmeval.functions.user import User
@@ -340,10 +343,10 @@ class Lm(LmBase):
     ) -> Coroutine[Any, Any, McpServer]:
         """Return a server of the Model Context Protocol: its ``tools`` for ``lm.ask``, and ``await server.call(...)``.
 
-        ``server`` is a command, with its parts in a list or a text, or an http address. Its calls are steps, as those
-        of :meth:`tool`, and ``replay:`` starts no server. A command gets the SDK's few environment variables, and
-        ``env``. The server ends with the example. If it gives no reply within ``timeout`` seconds, this raises
-        ScoringError and makes the example an error.
+        ``server`` is a command, with its parts in a list or a text, or an http address. Calls of its tools are steps,
+        as are calls of :meth:`tool`. With ``replay:``, no server starts. The command runs with the few environment
+        variables that the SDK passes on, and with ``env``. The server ends with the example. If it does not reply
+        within ``timeout`` seconds, this raises ScoringError and makes the example an error.
         """
         from pytest_lmeval.functions.mcp_server import McpServer
         from pytest_lmeval.functions.tools import example_tools
@@ -368,7 +371,7 @@ class Lm(LmBase):
 
 
 def _options(given: Mapping[str, Any] | None, **named: object) -> dict[str, Any]:
-    """Return a request's options; raise UsageError for one that also has an argument with a value."""
+    """Return a request's options; raise UsageError for an option that is also given as an argument."""
     options = dict(given or {})
     known = {name: value for name, value in named.items() if value is not None}
     if twice := sorted(options.keys() & known.keys()):

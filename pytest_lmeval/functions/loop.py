@@ -1,7 +1,7 @@
 """Run eval functions in an event loop, in its own thread, and keep their output apart.
 
-An application that blocks this loop stalls no requests, as those have another loop. Each concurrent example gets its
-own output.
+If an application blocks this loop, requests continue, because they run in another loop. The output of each concurrent
+example is collected separately.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ class Loop:
         return time.monotonic() - self._beat_at if self._loop is not None else 0.0
 
     def busy_at(self) -> str:
-        """Return what the loop's thread is doing: ``file:line in function`` of the innermost code not installed.
+        """Return what the loop's thread is doing: ``file:line in function`` of the innermost project code.
 
-        Return "" while this package itself is running, which no eval function can fix, or installed code alone.
+        Return "" if the thread runs this package, which no eval function can fix, or only installed code.
         """
         frame = sys._current_frames().get(self.thread.ident or 0) if self.thread is not None else None
         while frame is not None and frame.f_code is not Loop._run.__code__:
@@ -105,7 +105,7 @@ class Loop:
             try:
                 loop.run_forever()
             except (SystemExit, KeyboardInterrupt):
-                # A task that an example started raised this; other examples continue.
+                # A task that an example started raised this exception; other examples continue.
                 continue
         try:
             self._end(loop)
@@ -121,7 +121,7 @@ class Loop:
             _, deaf = loop.run_until_complete(asyncio.wait(left, timeout=_GRACE_S / 2))
         if deaf:
             # Releasing such a task raises GeneratorExit in it, in any thread, and the task may ignore that forever. The
-            # frame of this daemon thread never releases it.
+            # frame of this daemon thread never releases the task.
             self._has_ended.set()
             threading.Event().wait()
         loop.run_until_complete(loop.shutdown_asyncgens())
@@ -147,7 +147,7 @@ class _Selector(selectors.DefaultSelector):
 
 
 def current_beside() -> ExampleState | None:
-    """Return the example of the calling code if it runs concurrently, else None."""
+    """Return the example of the calling code if it runs concurrently, or None."""
     state = CURRENT.get()
     return state if state is not None and state.is_beside else None
 
@@ -184,7 +184,7 @@ class LogKeeper(logging.Handler):
 
 
 def is_of_this_thread(record: logging.LogRecord) -> bool:
-    """Return True if a record belongs to pytest's current item; other handlers use this as a filter."""
+    """Return True if a record belongs to pytest's current item; all other handlers use this function as a filter."""
     return current_beside() is None
 
 

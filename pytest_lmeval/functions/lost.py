@@ -55,7 +55,7 @@ def watch_threads(running: Collection[ExampleState]) -> Callable[[], None]:
             name = raised.thread.name if raised.thread is not None else "?"
             lost = f"thread {name} ended with {describe(raised.exc_value)}"
             if len(examples) > 1:
-                # A thread does not know which example started it, so none of them can pass.
+                # A thread does not know which example started it, so no running example can pass.
                 lost = f"{lost}, while {len(examples)} examples ran; with --lm-concurrency=1 its example is known"
             for state in examples:
                 record_lost(state, f"{lost}: have the function join it and re-raise its exception")
@@ -101,7 +101,7 @@ def _is_unseen(task: asyncio.Task[Any]) -> bool:
     """Return True if a task has an exception that nothing has retrieved.
 
     asyncio stores this in a private attribute, and uses it to report such tasks itself. A loop whose tasks lack the
-    attribute reports none either.
+    attribute does not report such tasks either.
     """
     return bool(getattr(task, "_log_traceback", False))
 

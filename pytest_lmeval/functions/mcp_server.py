@@ -38,14 +38,14 @@ _MOST_PAGES = 100
 _LAST_WORDS = 2000
 _LONGEST = 80
 _LOOK_S = 0.25
-# The SDK's codes for a request without a reply, beside those of the protocol's errors, which are replies.
+# The SDK's codes for a request without a reply. The codes of the protocol's errors belong to replies.
 _NO_REPLY = (-32000, -32001, 408)
 
 
 class McpResult(str):
     """The text of a tool's result; ``structured`` is its JSON, if the server gives any.
 
-    ``is_error`` is True if the server, or a check of the model's call, rejects the call; the text says why.
+    ``is_error`` is True if the server, or a check of the model's call, rejects the call. The text then says why.
     """
 
     structured: object
@@ -73,7 +73,7 @@ class _Rejected(_Fault):
 
 @dataclass(frozen=True)
 class _Target:
-    """A server to start with ``command``, or at an ``address``; ``shown`` has neither secrets nor folders."""
+    """A server that ``command`` starts, or a server at ``address``; ``shown`` has neither secrets nor folders."""
 
     shown: str
     command: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ class _Connection:
         self._sdk = sdk
         self._target = target
         self._timeout = timeout
-        # The server appends, so that a reader does not move its place.
+        # The server appends, so reading the file does not change where it writes.
         self._words: IO[bytes] = tempfile.TemporaryFile("a+b")  # noqa: SIM115  # closed at the end
         self._task: asyncio.Task[None] | None = None
         self._session: asyncio.Future[Any] | None = None
@@ -202,7 +202,7 @@ class _Connection:
         return _Fault(f"{what} failed: {error_text(error)}{self._last_words()}")
 
     def _last_words(self) -> str:
-        """Return the end of the text that the server wrote to stderr."""
+        """Return the last words that the server wrote to stderr."""
         with suppress(OSError, ValueError):
             size = self._words.seek(0, 2)
             self._words.seek(max(0, size - _LAST_WORDS))
@@ -212,7 +212,7 @@ class _Connection:
 
 
 class _Use(ToolUse):
-    """A call of ``server``, whose faults are errors of the example."""
+    """A call of a tool of ``server``; a fault of the server makes the example an error."""
 
     server = ""
 
@@ -221,7 +221,7 @@ class _Use(ToolUse):
     ) -> None:
         super().__exit__(kind, error, traceback)
         if isinstance(error, _Fault):
-            # The exception is of no use to a replay.
+            # A replay has no use for the exception.
             self._step.output = None
             self._refuse(f"lm.mcp: {self.server}: {error}")
 
@@ -273,7 +273,7 @@ class _Offer:
         return self._loop.submit(self._connected().tools())
 
     def _take_list(self, listed: object) -> None:
-        """Keep the server's tools; raise ScoringError for invalid ones, or a name that the example has already."""
+        """Keep the server's tools; raise ScoringError for an invalid tool, or a name that the example already has."""
         try:
             self.tools = tools_of(listed, "tools")
         except RecordRefused as refused:
@@ -282,22 +282,20 @@ class _Offer:
             self._of_example.claim(name, self, f"that of lm.mcp({self._target.label!r})")
 
     def _call(self, tool: str | ToolCall, arguments: Mapping[str, object] | None) -> McpResult | _Calling:
-        """Return the call to make, or the result of a model's call that the server cannot get."""
+        """Return the call to make, or the result of a model's call that cannot be sent."""
         if not isinstance(tool, ToolCall):
             if tool not in self._names:
                 self._state.refuse(f"server.call: {UnknownName('tool', str(tool), self._names)}")
             return _Calling(self._use(TOOL, tool, arguments or {}), tool, arguments or {})
         if arguments is not None:
-            self._state.refuse(
-                "server.call: a call of the model has arguments of its own: pass a name, or the call alone"
-            )
+            self._state.refuse("server.call: a call of the model already has arguments: pass a name, or only the call")
         values, why = tool.values, ""
         if tool.name not in self._names:
             why = str(UnknownName("tool", tool.name, self._names))
         elif values is None:
             why = "the arguments are not a JSON object"
         if values is None or why:
-            # The model has to read of its own mistake.
+            # The model has to learn about its mistake.
             output = {"text": why, "is_error": True}
             self._state.step(TOOL, tool.name, tool.arguments if values is None else values, output).ms = 0.0
             return McpResult.of(output)
@@ -324,7 +322,7 @@ class _Calling:
 
 
 class McpServer(_Offer):
-    """A server of an ``async def`` function: its ``tools``, and ``call``. It ends with the example."""
+    """A server for an ``async def`` function, with ``tools`` and ``call``; the server ends with the example."""
 
     async def opened(self, made: object) -> McpServer:
         """Start or find the server, and return it."""
@@ -336,10 +334,10 @@ class McpServer(_Offer):
         return self
 
     async def call(self, tool: str | ToolCall, arguments: Mapping[str, object] | None = None) -> McpResult:
-        """Return the result of a tool, by its name and arguments or by a model's call; record it as a step.
+        """Call a tool, given its name and arguments or a model's call; record the call, and return the result.
 
-        A result that rejects the call, or a model's call that is invalid, has ``is_error``: it is for the model.
-        Without a result, this raises ScoringError and makes the example an error.
+        If the server rejects the call, or a model's call is invalid, the result has ``is_error``, and its text is for
+        the model. Without a result, this raises ScoringError and makes the example an error.
         """
         found = self._call(tool, arguments)
         if isinstance(found, McpResult):
@@ -351,7 +349,7 @@ class McpServer(_Offer):
 
 
 class BlockingMcpServer(_Offer):
-    """A server of a ``def`` function; see :class:`McpServer`."""
+    """A server for a ``def`` function; see :class:`McpServer`."""
 
     def opened(self) -> BlockingMcpServer:
         """Start or find the server, and return it."""
@@ -379,7 +377,7 @@ class BlockingMcpServer(_Offer):
 
 
 def _target(refuse: Callable[[str], NoReturn], server: object, env: Mapping[str, str] | None) -> _Target:
-    """Return the server that ``lm.mcp`` is given."""
+    """Return the server that the arguments of ``lm.mcp`` describe."""
     if isinstance(server, str) and server.startswith(("http://", "https://")):
         if env:
             refuse("lm.mcp: env: only a command has an environment")

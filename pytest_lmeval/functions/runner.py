@@ -45,8 +45,8 @@ class Outcome:
 class Running:
     """A started example: ``call`` runs its function once, and ``states`` has one entry per repeat.
 
-    ``in_thread`` runs ``call`` in a thread. If ``at_turn``, the example did not start early, and pytest captures its
-    prints. ``done`` is set when ``outcomes`` is complete.
+    If ``in_thread``, ``call`` runs in a thread. If ``at_turn``, the example did not start early, and pytest captures
+    its prints. ``done`` is set when ``outcomes`` is complete.
     """
 
     call: Callable[[], Any]
@@ -64,7 +64,7 @@ class Running:
 class Runner:
     """Runs one process's examples, ``concurrency`` at a time: in the loop, or in threads if their functions block.
 
-    Each thread runs one function after another, so there are only as many threads as functions ran concurrently.
+    Each thread runs one function after another, so there are only as many threads as functions that ran concurrently.
     """
 
     def __init__(self, loop: Loop, concurrency: int) -> None:
@@ -79,7 +79,7 @@ class Runner:
             self._loop.events.call_soon_threadsafe(self._start, examples)
 
     def cancel(self, examples: Sequence[Running], patience_s: float) -> list[Running]:
-        """Cancel examples and wait for them; return any that did not end in time."""
+        """Cancel examples and wait for them; return the examples that did not end in time."""
         for example in examples:
             example.is_cancelled = True
         self._loop.events.call_soon_threadsafe(self._cancel, examples)
@@ -128,7 +128,7 @@ class Runner:
                 example.task.cancel()
 
     def _end(self, example: Running, task: asyncio.Task[None]) -> None:
-        """Mark an example as ended; if it was cancelled by anything but the run, make it an error."""
+        """Mark an example as ended; make it an error if it was cancelled, but not by the run."""
         if not example.outcomes and not example.is_cancelled:
             example.outcomes.append(Outcome(example.states[0], AdapterError(_CANCELLED), 0.0))
         example.done.set()
@@ -138,7 +138,7 @@ class Runner:
     async def _run(self, example: Running) -> None:
         for state in example.states:
             example.lm.enter(state)
-            # Set in the context of the example's own task, so there is nothing to reset.
+            # This is set in the context of the example's own task, so it need not be reset.
             CURRENT.set(state)
             state.begin(beside=not example.at_turn)
             started = time.perf_counter()
@@ -207,7 +207,8 @@ class Runner:
             thread = self._idle.pop()
         except IndexError:
             thread = queue.SimpleQueue()
-            # A daemon: a hanging function must neither keep the process alive nor delay others.
+            # The thread is a daemon, because a hanging function must not keep the process alive or delay other
+            # functions.
             threading.Thread(target=self._serve, args=(thread,), name="lmeval-function", daemon=True).start()
         thread.put(work)
         returned, error = await done
@@ -228,7 +229,7 @@ class Runner:
                 self._idle.append(queued)
                 with suppress(RuntimeError):  # the run is over, and its loop is closed
                     tell()
-                del tell  # and everything that the function left behind
+                del tell  # and all objects that the function left behind
 
 
 async def _settled(unfinished: Sequence[Step]) -> None:
@@ -249,7 +250,7 @@ def settle(state: ExampleState) -> None:
 
 
 def _check_that_it_ran(state: ExampleState) -> None:
-    """Raise ScoringError if an async function returned nothing to await and nothing proves that it ran."""
+    """Raise ScoringError if an async function returned no awaitable and there is no sign that it ran."""
     if not state.scores and not state.steps and state.output is None:
         raise ScoringError(
             "the function is async def, but its call returned no awaitable, so nothing in it ran: its decorator must "

@@ -36,7 +36,7 @@ class ServiceUrl(str):
 
     @contextmanager
     def may_fail(self) -> Iterator[None]:
-        """Allow requests outside of examples that begin within the block to fail; the run may still be complete."""
+        """Allow requests outside of examples that begin within the block to fail without making the run incomplete."""
         self._state.may_fail += 1
         try:
             yield
@@ -47,8 +47,9 @@ class ServiceUrl(str):
 class Service:
     """Requests of one process that belong to no example.
 
-    ``answers`` handles them, None if a run has several models. ``running`` are the current examples. ``preparing``
-    counts fixtures in set-up, whose requests are no surprise. ``during`` counts other requests while examples ran.
+    ``answers`` handles the requests, and is None if a run has several models. ``running`` are the current examples.
+    ``preparing`` counts the fixtures in set-up, whose requests are expected. ``during`` counts other requests that
+    arrived while examples ran.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Service:
         self.state.begin(beside=False)
 
     def take(self) -> Clients:
-        """Count a request; return the handler, or raise RequestRefused if it is unknown which model to ask."""
+        """Count a request; return its handler, or raise RequestRefused if the model for the request is unknown."""
         if self._answers is None:
             from pytest_lmeval.functions.clients.body import refused
 
@@ -75,7 +76,7 @@ class Service:
 
     @property
     def faults(self) -> list[str]:
-        """A message about the requests that ended in an error, unless they were allowed to."""
+        """A message about the requests that ended in an error, except requests that were allowed to fail."""
         failed = [step for step in self.state.steps if step.error and not step.may_fail]
         if not failed:
             return []

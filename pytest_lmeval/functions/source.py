@@ -34,10 +34,10 @@ class FunctionHashes:
         self.asks_others = any(call in data for call in (b".user(", b".judge(", b".grade("))
 
     def of(self, name: str, decisive: str, threshold: float, called: Mapping[str, Node] = _NOTHING) -> str:
-        """Return 16 hexadecimal digits for a function's code and decisive score; "" if the file does not contain it.
+        """Return 16 hexadecimal digits for a function's code and decisive score, or "" if the file does not contain it.
 
-        ``name`` is its qualified name; ``called`` are the test functions it calls, by qualified name. The function's
-        own name, blanks, comments, docstrings and decorators do not affect the hash.
+        ``name`` is the function's qualified name. ``called`` maps qualified names to the test functions that it calls.
+        The function's own name, blanks, comments, docstrings and decorators do not affect the hash.
         """
         node = self._nodes.get(name)
         if node is None:
@@ -47,7 +47,7 @@ class FunctionHashes:
         return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
     def node(self, name: str) -> Node | None:
-        """Return a function's tree by its qualified name; None if the file does not contain it."""
+        """Return the tree of the function with this qualified name, or None if the file does not contain it."""
         return self._nodes.get(name)
 
 
@@ -110,7 +110,7 @@ class TestSources:
         self._files: dict[str, Mapping[str, Node]] = {}
 
     def nodes_of(self, found: object) -> list[tuple[str, Node]]:
-        """Return the functions in a function or class by qualified name; none if the source is unreadable."""
+        """Return the functions in a function or class by qualified name, or [] if the source is unreadable."""
         kind = inspect.unwrap(found) if callable(found) and not isinstance(found, type) else found
         code = getattr(kind, "__code__", None)
         path = code.co_filename if code is not None else _path_of_class(kind)
@@ -132,7 +132,7 @@ class TestSources:
 
 
 def reached(function: Any, sources: TestSources) -> dict[str, Node]:
-    """Return the functions that ``function`` calls, directly or not, by qualified name, without itself.
+    """Return the other functions that ``function`` calls, directly or indirectly, by qualified name.
 
     Names resolve to the current objects in its module, and in its class for ``self``.
     """
@@ -160,9 +160,9 @@ def read_code(
 ) -> tuple[str, bool]:
     """Return the hash of a function's code, and whether it can neither assert nor score anything.
 
-    ``decides`` are the decisive score and the threshold; ``known`` are the functions in its file and in the project's
-    tests. ``fixtures`` returns the fixtures among its arguments: the function may call their values, and fixtures may
-    contain checks.
+    ``decides`` are the decisive score and the threshold. ``known`` are the functions in the function's file and in the
+    project's tests. ``fixtures`` returns the fixtures among its arguments, because the function may call their values,
+    and fixtures may contain checks.
     """
     hashes, sources = known
     called = reached(function, sources)
@@ -241,7 +241,7 @@ def _names_of(function: Any) -> Mapping[str, Any]:
 
 
 def _target(node: Node, names: Mapping[str, Any], owner: Any) -> Any:
-    """Return the object that a call's expression names; None if only running the code would tell."""
+    """Return the object that a call's expression names, or None if only running the code would reveal it."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
     if not isinstance(node, ast.Attribute):
@@ -256,7 +256,7 @@ def _target(node: Node, names: Mapping[str, Any], owner: Any) -> Any:
 def _member(holder: Any, name: str) -> Any:
     if holder is None:
         return None
-    # Unlike isinstance, type() runs no code of the object: a lazy client, such as openai.chat, would be created here.
+    # Unlike isinstance, type() runs no code of the object: isinstance would create a lazy client, such as openai.chat.
     if issubclass(type(holder), ModuleType):
         return vars(holder).get(name)
     found = inspect.getattr_static(holder if issubclass(type(holder), type) else type(holder), name, None)

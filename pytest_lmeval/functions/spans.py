@@ -26,7 +26,7 @@ _HERE = ("127.0.0.1", "localhost")
 _Key = tuple[int, int]
 _OPERATION = "gen_ai.operation.name"
 _TOOL = "gen_ai.tool.name"
-# Not "request", which means the run's own model: a resumed run reuses answers of that kind.
+# This kind is not "request", because a resumed run reuses the answers of requests.
 _MODEL = "model"
 _KINDS = {
     "chat": _MODEL,
@@ -62,9 +62,9 @@ _USAGE = {
 
 @dataclass(slots=True)
 class _Open:
-    """A span of a running example; it may end before its children begin.
+    """A span of a running example. It may end before its children begin.
 
-    If ``is_counted``, a step inside has its tokens.
+    If ``is_counted``, a nested step has the span's tokens.
     """
 
     state: ExampleState
@@ -77,9 +77,9 @@ class _Open:
 class Spans:
     """One process's spans, each assigned to the example in which it began.
 
-    This is the example of the running code, or else of the parent span. Other spans that begin while examples run count
-    as strays. ``own_address`` returns ``host:port`` of the endpoint for clients, "" without one. ``running`` are
-    examples that are already running.
+    A span belongs to the example of the running code, or else to the example of the parent span. Other spans that begin
+    while examples run count as strays. ``own_address`` returns ``host:port`` of the endpoint for clients, or "" if
+    there is no endpoint. ``running`` are examples that are already running.
     """
 
     def __init__(self, own_address: Callable[[], str], running: Iterable[ExampleState] = ()) -> None:
@@ -122,8 +122,8 @@ class Spans:
         if self._strays:
             strays, names = _counted(sum(self._strays.values()), "span"), ", ".join(list(self._strays)[:3])
             found.append(
-                f"OpenTelemetry: {strays} of no example ({names}): started in threads without its context, such as "
-                "those of loop.run_in_executor; asyncio.to_thread passes it on"
+                f"OpenTelemetry: {strays} of no example ({names}): started in threads without an example's context, "
+                "such as threads of loop.run_in_executor; asyncio.to_thread passes it on"
             )
         if self._late:
             found.append(
@@ -165,7 +165,7 @@ class Spans:
         known.state.insert(step)
 
     def _count_once(self, known: _Open, step: Step, attributes: Mapping[str, Any]) -> None:
-        """Drop a step's tokens if another counts them: a nested span, or a request of the run."""
+        """Drop a step's tokens if a nested span or a request of the run counts them already."""
         if not step.usage:
             return
         if known.is_counted or self._is_ours(known.state, step, attributes):
@@ -180,7 +180,7 @@ class Spans:
         host, port = attributes.get("server.address"), attributes.get("server.port")
         if port is not None:
             return host in _HERE and self._own_address().endswith(f":{port}")
-        # A client of lm.base_url, reported by an instrumentation that names no server.
+        # The span is of a client of lm.base_url, from an instrumentation that names no server.
         end = step.start_ms + (step.ms or 0.0)
         return any(
             each.kind in ("request", "http")
@@ -209,10 +209,10 @@ class Spans:
 
 
 def _step_of(span: Any, start_ms: float) -> Step:
-    """Convert a span to a step, by the GenAI semantic conventions; it began ``start_ms`` after its example.
+    """Convert a span, which began ``start_ms`` after its example, to a step by the GenAI semantic conventions.
 
-    Messages, arguments and results become input and output; without any, the attributes become the input. Values of
-    more than 1 MiB are cut.
+    Messages, arguments and results become the input and the output. If a span has none of these, its attributes become
+    the input. Values of more than 1 MiB are cut.
     """
     attributes = dict(span.attributes or {})
     kind = "tool" if _TOOL in attributes else _KINDS.get(str(attributes.get(_OPERATION)), "span")
@@ -251,7 +251,7 @@ def _usage(attributes: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _read(value: Any) -> Any:
-    """Return an attribute's value; parse JSON, as attributes have no structure."""
+    """Return an attribute's value; parse JSON, because attributes cannot have structured values."""
     if isinstance(value, str) and value[:1] in ("{", "[") and len(value) <= LARGEST:
         try:
             value = json.loads(value)

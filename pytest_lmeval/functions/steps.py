@@ -20,17 +20,18 @@ _WIDEST = 160
 class Step:
     """One step of an example.
 
-    ``kind`` is ``request``, ``judge``, ``span``, or defined by the application, such as ``tool``. ``input`` and
-    ``output`` are JSON values. ``start_ms`` counts from the example's start; ``ms`` is the duration, None until the
+    ``kind`` is ``request``, ``judge``, ``span``, or a kind that the application chooses, such as ``tool``. ``input``
+    and ``output`` are JSON values. ``start_ms`` counts from the example's start; ``ms`` is the duration, None until the
     step ends. ``key`` is the hash of a request, or of a call of a recorded tool. ``usage`` has the known
     ``prompt_tokens``, ``completion_tokens`` and ``cost``. ``thoughts`` are a reasoning model's text before its answer.
-    ``error`` explains a missing output. A ``cached`` answer comes from another run and costs nothing now. A request
-    that the application ``cancelled`` has no answer and no error. If a request ``may_fail``, its failure is not an
-    error of the example. For a request of an application's own client, ``client`` has the requested ``model``, the
-    ``options`` that comparisons use, the names of the ``dropped`` fields, and as ``kept`` the example that the client
-    was left over from; for ``lm.ask``, it has the ``model`` if one was named. ``served_by`` is the server's name for
-    the model. ``adapter_key`` distinguishes judges of the same name; ``verdict`` is a judge's verdict, with its
-    ``reason``. ``extra`` has the unknown fields of the answer, which are not shown.
+    ``error`` explains a missing output. A ``cached`` answer comes from another run and costs nothing in this run. A
+    request that the application ``cancelled`` has no answer and no error. If a request ``may_fail``, its failure is not
+    an error of the example. For a request of an application's own client, ``client`` has the requested ``model``, the
+    ``options`` that comparisons use, the names of the ``dropped`` fields, and under ``kept`` the example that the
+    client is left over from. For ``lm.ask``, ``client`` has only the ``model``, if the call names a model.
+    ``served_by`` is the server's name for the model. ``adapter_key`` distinguishes judges of the same name. ``verdict``
+    is a judge's verdict, and ``reason`` is the reason for it. ``extra`` has the unknown fields of the answer, which
+    reports do not show.
     """
 
     kind: str

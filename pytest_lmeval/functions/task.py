@@ -27,12 +27,12 @@ _NOTHING_SAID = "nothing was asserted or scored: assert what is expected, or rec
 
 @dataclass(eq=False)
 class FunctionTask(Task):
-    """A task whose examples are calls of test functions, which query models and score on their own.
+    """A task whose examples are calls of test functions, which query models and record scores themselves.
 
-    ``decisive`` names the decisive score; "" means the first one. ``code`` maps function names to hashes of their
-    normalised syntax trees. ``idle`` names functions that can neither assert nor score anything. ``scores`` are the
-    scores with a ``threshold`` or a ``min_score`` by name, which each example must record. ``fails`` are the exceptions
-    that score 0, and ``variant`` is the name of the function's variant, if it has any.
+    ``decisive`` names the decisive score; "" means the first score. ``code`` maps function names to hashes of their
+    normalised syntax trees. ``idle`` names functions that can neither assert nor score anything. ``scores`` maps the
+    names of scores that each example must record to their ``threshold`` or ``min_score``. ``fails`` are the exceptions
+    that score 0. ``variant`` is the name of the function's variant, if it has variants.
     """
 
     name: str
@@ -63,11 +63,11 @@ class FunctionTask(Task):
         return self.source
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
-        """Return no requests: the function sends its own."""
+        """Return no requests, because the function sends its requests itself."""
         return ()
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
-        """Raise ScoringError: the function scores itself."""
+        """Raise ScoringError, because the function scores the example itself."""
         raise ScoringError("an eval function scores its examples itself, under pytest")
 
     def threshold(self, example: Example) -> float:
@@ -79,11 +79,11 @@ class FunctionTask(Task):
         return METRIC
 
     def judges(self, example: Example) -> Sequence[str]:
-        """Return the run's judge if a function asks it."""
+        """Return the run's judge if a function uses it."""
         return ("",) if self.asks_judge else ()
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return nothing: the row identifies an example."""
+        """Return an empty mapping, because the row identifies an example."""
         return {}
 
 
@@ -91,8 +91,8 @@ class FunctionTask(Task):
 class FailureRule:
     """Decides which exceptions fail an example: an assertion below ``root``, or in an ``assert*`` function.
 
-    Such a function may belong to a library, for example ``numpy.testing``, if the project called it. ``failing`` are
-    exceptions that mark a test as failed.
+    An ``assert*`` function may belong to a library, such as ``numpy.testing``, if the project called it. ``failing``
+    are exceptions that mark a test as failed.
     """
 
     root: Path
@@ -131,7 +131,7 @@ def result_of(
 ) -> ExampleResult:
     """Build an example's result from the outcomes of its repeats.
 
-    ``item`` is the name of the test item, "" if it follows from the example's id.
+    ``item`` is the name of the test item, or "" if the name follows from the example's id.
     """
     task, example, function = unit.task, unit.example, unit.function_name
     if task.scores:
@@ -148,7 +148,7 @@ def result_of(
         result = evaluate(task, example, question, (), rules, lambda *_: next(scores))
     details = dict(result.details)
     if error is not None:
-        # Check them like a score's: the application may have changed steps.
+        # Check them as a score is checked, because the application may have changed steps.
         kept = [as_json(_details(outcome.state))[0] for outcome in outcomes]
         kept = [each if isinstance(each, dict) else {} for each in kept]
         details = kept[0] if len(kept) == 1 else {"repeats": kept}
@@ -162,7 +162,7 @@ def result_of(
     waits, cached = _waits(steps)
     return replace(
         result,
-        # A response would carry these.
+        # In other tasks, a response carries these values.
         outputs=(),
         predictions=(),
         thoughts=(),

@@ -1,6 +1,6 @@
-"""Record the calls of an application's tools as steps, and give recorded results back.
+"""Record the calls of an application's tools as steps, and return recorded results.
 
-A call is found again by the tool's name, the arguments, and the number of equal calls before it.
+A recorded call is looked up by the tool's name, the arguments, and the number of equal calls before it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 _WITHIN: ContextVar[str] = ContextVar("lmeval_tool", default="")
-"""The place of the tool's call that runs the code."""
+"""The place of the tool call in which the code runs."""
 _FUNCTION, _SCHEMA = "__lmeval_tool__", "__lmeval_schema__"
 _CLOSES_S = 8.0
 _JSON = "expected JSON values: dict, list, str, int, float, bool, None"
@@ -66,7 +66,7 @@ class ToolServer(Protocol):
 class ToolRecords:
     """The recorded calls for one model's examples; ``loop`` runs the connections to servers.
 
-    They come from the ``adapter`` if it is a recording, or from the results that the run resumes from (``held``).
+    The calls come from the ``adapter`` if it is a recording, or from the results that the run resumes from (``held``).
     """
 
     adapter: object
@@ -98,7 +98,7 @@ class ExampleTools:
         other, of_other = self._owners.setdefault(name, (owner, shown))
         if other != owner:
             self.state.refuse(
-                f"two tools of the example are called {name!r}: {of_other} and {shown}; each needs a name of its own"
+                f"two tools of the example are called {name!r}: {of_other} and {shown}; give each a different name"
             )
 
     def open_step(self, kind: str, name: str, arguments: object, key: str) -> tuple[Step, Place]:
@@ -112,7 +112,7 @@ class ExampleTools:
         return step, (self.state.repeat, key, number)
 
     def add_to_journal(self, place: Place, name: str, call: RecordedCall) -> bool:
-        """Write the begin or the end of a call; return False if that is impossible."""
+        """Write the beginning or the end of a call to the journal; return False if that is impossible."""
         journal, state = self.records.journal, self.state
         return journal is not None and journal.add_call(state.task, state.id, call_line(place, name, call))
 
@@ -131,8 +131,8 @@ class ExampleTools:
 class ToolUse:
     """One call of a tool, as a context manager. If it ``is_live``, the block calls the tool and sets ``result``.
 
-    Otherwise ``result`` is the recorded one. A recorded exception is raised again. A call with ``once`` is written to
-    the journal before it begins and when it ends.
+    Otherwise, ``result`` is the recorded result. A recorded exception is raised again. A call with ``once`` is written
+    to the journal before it begins and when it ends.
     """
 
     def __init__(self, tools: ExampleTools, kind: str, name: str, arguments: object, *, once: bool = False) -> None:
@@ -182,7 +182,7 @@ class ToolUse:
         step.ms = took
 
     def _recorded(self) -> RecordedCall | None:
-        """Return the recorded call to take instead of a live one, or None."""
+        """Return the recorded call that replaces a live call, or None."""
         known = self._tools.known
         found = known.calls.get(self._place)
         if known.source:
@@ -208,7 +208,7 @@ class ToolUse:
             raise raised
 
     def _checked(self, result: object) -> object:
-        """Return a copy of a result; refuse one that a recording would change."""
+        """Return a copy of a result; refuse a result that a recording would change."""
         kept, size = as_json(result)
         if not _is_json(result, kept):
             if inspect.iscoroutine(result):
@@ -237,7 +237,7 @@ def example_tools(lm: WithExample) -> ExampleTools:
 
 
 def recorded_tool(tools: ExampleTools, function: Callable[_Given, _Result], *, once: bool) -> Callable[_Given, _Result]:
-    """Return a function like ``function`` whose calls are steps; raise ScoringError for one that cannot be a tool."""
+    """Return ``function`` with its calls recorded as steps; raise ScoringError if it cannot be a tool."""
     name, signature = _checked_tool(tools.state, function)
     tools.claim(name, function, _where(function))
 
@@ -264,7 +264,7 @@ def recorded_tool(tools: ExampleTools, function: Callable[_Given, _Result], *, o
 
 
 def described_tool(given: object, where: str) -> Mapping[str, object]:
-    """Return a function of ``lm.tool`` for a request: its name, docstring, and the JSON Schema of its parameters."""
+    """Return the description of a function from ``lm.tool``: its name, docstring, and JSON Schema of parameters."""
     of_given: dict[str, Any] = getattr(given, "__dict__", {})
     if _FUNCTION not in of_given:
         raise UsageError(f"{place()}: {where}: expected a mapping, or a function from lm.tool, got {given!r:.80}")
@@ -320,7 +320,7 @@ def _where(function: object) -> str:
 def _arguments(
     state: ExampleState, name: str, signature: inspect.Signature, args: Sequence[object], kwargs: Mapping[str, object]
 ) -> Mapping[str, object]:
-    """Return the given arguments by name; record a call with others than the function takes, and raise TypeError."""
+    """Return the arguments by name; if they do not fit the function, record the call and raise TypeError."""
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
@@ -345,7 +345,7 @@ def _is_json(value: object, copy: object) -> bool:
 
 
 def _described(error: BaseException) -> Mapping[str, object] | None:
-    """Return an exception in JSON values that suffice to raise it again, or None."""
+    """Return JSON values from which the exception can be raised again, or None."""
     found: dict[str, object] = {"raised": f"{type(error).__module__}:{type(error).__qualname__}", "args": [*error.args]}
     if own := getattr(error, "__dict__", None):
         found["attributes"] = own
@@ -369,7 +369,7 @@ def _raised(output: object) -> Exception | None:
     if not (isinstance(kind, type) and issubclass(kind, Exception)):
         return None
     try:
-        # Its own __init__ may take other arguments.
+        # The __init__ of the type may take other arguments.
         error = kind.__new__(kind, *output["args"])
         error.args = tuple(output["args"])
         vars(error).update(output.get("attributes", {}))

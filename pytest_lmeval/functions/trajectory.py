@@ -1,4 +1,4 @@
-"""Provide the questions about tool calls that ``lm`` answers for a running example."""
+"""Provide the methods of ``lm`` that check the tool calls of a running example."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Trajectory(ABC):
-    """The calls of an example so far; :mod:`pytest_lmeval.trajectory` answers the same questions about other traces."""
+    """Checks of an example's calls so far; :mod:`pytest_lmeval.trajectory` has the same checks for other traces."""
 
     @property
     @abstractmethod
@@ -35,7 +35,7 @@ class Trajectory(ABC):
         return called(self.trace, name, times=times, arguments=arguments)
 
     def never_called(self, *names: str) -> Finding:
-        """Check that no tool of these names was called; see :func:`~pytest_lmeval.trajectory.never_called`."""
+        """Check that no tool with these names was called; see :func:`~pytest_lmeval.trajectory.never_called`."""
         from pytest_lmeval.functions.calls import never_called
 
         return never_called(self.trace, *names)

@@ -20,7 +20,7 @@ _NO_REPLY = "the loop body did not call user.reply(...) for the user's message"
 
 
 class _SimulatedUser:
-    """A simulated user; ``ended`` is ``done`` or ``max_turns`` once the conversation is over."""
+    """A simulated user; when the conversation is over, ``ended`` is ``done`` or ``max_turns``."""
 
     def __init__(self, lm: LmBase, persona: Persona) -> None:
         self.ended: Ended = ""
@@ -39,7 +39,7 @@ class _SimulatedUser:
             self._state.refuse(f"lm.user: {NO_USER}")
 
     def reply(self, text: str) -> None:
-        """Send the application's reply to the user's message; call once per message."""
+        """Send the application's reply to the user's message; call this once per message."""
         self._state.check_is_running("user.reply(...)")
         if not isinstance(text, str):
             self._state.refuse(f"user.reply: expected the application's answer as text, got {text!r:.80}")

@@ -1,4 +1,4 @@
-"""Requests outside of examples, as the ``run`` line of a ledger has them."""
+"""Represent requests outside of examples, which the ``run`` line of a ledger holds."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pytest_lmeval.leaderboard.details import answered_requests
 from pytest_lmeval.numbers import is_count, is_number
 
 OUTSIDE = ("", "")
-"""Task and id of a request that belongs to no example."""
+"""The task and the id of a request that belongs to no example."""
 SERVICE = "service"
-"""The field of the ``run`` line, and of the manifest, which has only the sums."""
+"""The field of the ``run`` line, and of the manifest, which has only the totals."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Requests outside of examples; false without any.
+    """Requests outside of examples; false without any requests.
 
-    ``during`` of them came while examples ran. ``adapter`` and ``adapter_key`` identify the model, ``usage`` is the sum
-    over all ``steps``.
+    ``during`` is the number of requests that arrived while examples ran. ``adapter`` and ``adapter_key`` identify the
+    model, and ``usage`` is the sum over all ``steps``.
     """
 
     adapter: str = ""
@@ -35,7 +35,7 @@ class Outside:
 
     @classmethod
     def of(cls, value: object) -> Outside:
-        """Return the requests in the field ``service`` of a ``run`` line; raise ValueError for what no run writes."""
+        """Return the requests in the field ``service`` of a ``run`` line; raise ValueError for an invalid field."""
         if not isinstance(value, Mapping):
             raise ValueError(f"run.{SERVICE}: expected an object, got {value!r:.80}")
         found = cls(**{each.name: value[each.name] for each in fields(cls) if each.name in value})
@@ -49,18 +49,18 @@ class Outside:
 
     @classmethod
     def last_of(cls, runs: Iterable[Mapping[str, object]]) -> Outside:
-        """Return the requests of the last of the ``run`` lines that has any; raise ValueError as :meth:`of` does."""
+        """Return the requests of the last ``run`` line that has requests; raise ValueError for an invalid field."""
         found = [cls.of(run[SERVICE]) for run in runs if SERVICE in run]
         return found[-1] if found else NONE_OUTSIDE
 
     @property
     def sums(self) -> dict[str, object]:
-        """All fields but the steps, for the manifest."""
+        """All fields except the steps, for the manifest."""
         return {name: value for name, value in self.to_json().items() if name != "steps"}
 
     @property
     def answers(self) -> Sequence[Mapping[str, object]]:
-        """The answers to the requests, in the format of an example's."""
+        """The answers to the requests, in the format of an example's answers."""
         return answered_requests({"steps": self.steps})
 
     def to_json(self) -> dict[str, object]:

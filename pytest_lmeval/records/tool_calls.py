@@ -1,7 +1,7 @@
-"""The recorded calls of an example's tools, found again by tool, arguments and order.
+"""Read and look up the recorded calls of an example's tools, by tool, arguments and order.
 
-The ledger has the calls with the example's result. ``underway.jsonl`` gets a call that must run only once when it
-begins and when it ends, so that a run that resumes does not repeat it.
+The ledger has the calls in the example's result. A call that must run only once is also written to ``underway.jsonl``
+when it begins and when it ends, so that a resumed run does not repeat it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CallsByExample = Mapping[tuple[str, str], Mapping[Place, "RecordedCall"]]
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """A call of a tool: its result, or its ``error``; without ``has_ended``, it has only begun.
+    """A call of a tool, with its result or its ``error``; without ``has_ended``, the call has only begun.
 
     The ``output`` of a failed call describes the exception.
     """
@@ -48,8 +48,8 @@ class RecordedCall:
 class KnownCalls:
     """The recorded calls of an example, by place.
 
-    ``source`` names a recording that must have every call. ``all`` is False if only calls that must run once may be
-    taken, because the example had not finished.
+    ``source`` names a recording that must have every call. ``all`` is False if the example had not finished, so that
+    only calls that must run once are reused.
     """
 
     calls: Mapping[Place, RecordedCall] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class KnownCalls:
 
 
 def call_key(tool: str, arguments: object, within: str = "") -> str:
-    """Return a SHA-256 of a tool's name and arguments; ``within`` is the place of the call that makes this one."""
+    """Return a SHA-256 of a tool's name and arguments; ``within`` is the place of the call that makes this call."""
     content = json_key([tool, arguments, *([within] if within else [])])
     return hashlib.sha256(content.encode("ascii")).hexdigest()[:32]
 
@@ -86,7 +86,7 @@ def call_line(place: Place, name: str, call: RecordedCall) -> dict[str, object]:
 def read_calls(folders: Iterable[Path], asking: str) -> CallsByExample:
     """Return the calls in the journals of ``folders`` for runs with the fingerprint ``asking``.
 
-    Skip lines that cannot be read: the last one may be torn, and its call has not begun.
+    Skip lines that cannot be read. The last line may be incomplete, and the call in it has then not begun.
     """
     found: dict[tuple[str, str], dict[Place, RecordedCall]] = defaultdict(dict)
     for folder in dict.fromkeys(folders):
@@ -103,7 +103,7 @@ def read_calls(folders: Iterable[Path], asking: str) -> CallsByExample:
 def known_calls(journal: CallsByExample, held: ExampleResult | None, example: tuple[str, str]) -> KnownCalls:
     """Return the calls of an example in the journal and the result that a run resumes from."""
     recorded = {} if held is None else calls_in(held.details)
-    # The journal has the ends that a ledger lacks.
+    # The journal has the ends of calls that a ledger lacks.
     calls = {**recorded, **journal.get(example, {})}
     return KnownCalls(calls, all=held is not None and not held.error)
 
@@ -117,7 +117,7 @@ def _call_of(record: Mapping[str, object], *, has_ended: bool) -> RecordedCall:
 def _lines(path: Path) -> Iterator[Mapping[str, object]]:
     with suppress(OSError), path.open("rb") as lines:
         for text in lines:
-            # Most lines are answers.
+            # Most lines are answers of models.
             if b'"call":' in text:
                 with suppress(ValueError, RecursionError):
                     line = json.loads(text)

@@ -14,7 +14,7 @@ from types import FrameType
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.text import OURS
 
-# A change of one of these may change any task.
+# A change of one of these files may change any task.
 _FOR_ALL = ("conftest.py", "pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg", "requirements*.txt", "*.lock")
 _INSTALLED = ("site-packages", "dist-packages")
 _MOST_NAMED = 3
@@ -22,7 +22,7 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """The task files that a change touches; None means all of them, because of ``why``."""
+    """The task files that a change touches, or None for all task files, with the reason in ``why``."""
 
     files: frozenset[Path] | None
     why: str = ""
@@ -45,7 +45,7 @@ class Dependencies:
         sys.addaudithook(self._see)
 
     def collect(self, path: Path | None) -> None:
-        """Attribute the files that no code of the project opens to ``path``, the task file that is being collected."""
+        """Attribute files that are opened outside the project's code to ``path``, the task file being collected."""
         self._collected = "" if path is None else str(path)
 
     def add(self, path: Path, file: Path) -> None:
@@ -53,7 +53,7 @@ class Dependencies:
         self._opened.setdefault(str(path), set()).add(str(file))
 
     def of(self, path: Path) -> set[Path]:
-        """Return all files that ``path`` depends on, itself included."""
+        """Return all files that ``path`` depends on, including ``path``."""
         found, left = set[str](), [str(path)]
         while left:
             each = left.pop()
@@ -123,8 +123,8 @@ def touched_since(
 ) -> Touched:
     """Return which of the task files ``files`` depend on a file of ``root`` that differs from the commit ``ref``.
 
-    Untracked files differ, too, unless git ignores them. A changed file on which no task file depends touches all,
-    unless it matches ``ignored``: patterns of file names, and folders that end with ``/``.
+    Untracked files differ, too, unless git ignores them. A changed file on which no task file depends touches all task
+    files, unless it matches ``ignored``, which holds patterns of file names, and folders that end with ``/``.
     """
     try:
         changed = _changed(ref, root)
@@ -142,7 +142,7 @@ def touched_since(
 
 
 def git_root(folder: Path) -> Path:
-    """Return the root of the repository that contains ``folder``; without one, ``folder``."""
+    """Return the root of the repository that contains ``folder``, or ``folder`` if no repository contains it."""
     try:
         found = _git(folder, "rev-parse", "--show-toplevel")
     except _NoGit:
@@ -151,11 +151,11 @@ def git_root(folder: Path) -> Path:
 
 
 class _NoGit(Exception):
-    """Says why the changes are unknown."""
+    """An error that says why the changes are unknown."""
 
 
 def _changed(ref: str, root: Path) -> list[Path]:
-    """Return the files below ``root`` that differ from ``ref``; both names of a renamed file count."""
+    """Return the files below ``root`` that differ from ``ref``; include both names of a renamed file."""
     if ref.startswith("-") or _git(root, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}") is None:
         is_shallow = _git(root, "rev-parse", "--is-shallow-repository") == "true\n"
         if is_shallow:

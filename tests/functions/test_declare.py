@@ -65,5 +65,5 @@ def test_threads_are_for_functions_that_wrap_no_async_one() -> None:
 
 @each_row("given", [object(), functools.partial(plain), type("Called", (), {"__call__": plain})()])
 def test_what_is_no_function_is_refused(given: Any) -> None:
-    with pytest.raises(UsageError, match="goes on a function, not on"):
+    with pytest.raises(UsageError, match="decorates a function, not"):
         eval_task("x")(given)

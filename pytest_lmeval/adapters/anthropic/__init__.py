@@ -1,7 +1,7 @@
 """The adapter ``anthropic:MODEL``: any server with Anthropic's Messages interface.
 
-:mod:`.options` are read once. :mod:`.request` makes a body, :mod:`~pytest_lmeval.adapters.http.transport` sends it,
-:mod:`.stream` assembles events, and :mod:`.response` reads the reply.
+:mod:`.options` checks the options once. :mod:`.request` builds a body, :mod:`~pytest_lmeval.adapters.http.transport`
+sends it, :mod:`.stream` assembles events, and :mod:`.response` reads the reply.
 """
 
 from __future__ import annotations

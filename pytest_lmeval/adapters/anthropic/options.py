@@ -1,4 +1,4 @@
-"""The options of the adapter ``anthropic``, checked when it is made."""
+"""Define the options of the adapter ``anthropic``, and check them when the adapter is created."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _BUDGET = Number(1024, whole=True)
 class MessagesOptions(ServerOptions):
     """:class:`ServerOptions` and the further options of Anthropic's interface.
 
-    ``max_tokens`` has a default because the interface requires a number. ``temperature`` defaults to the server's own,
-    since newer models refuse any. ``thinking`` is the number of tokens for thoughts, in addition to ``max_tokens``, or
-    ``adaptive``; None leaves it to the server.
+    ``max_tokens`` has a default because the interface requires a number. ``temperature`` has no default, because newer
+    models reject any value. ``thinking`` is the number of tokens for thoughts, in addition to ``max_tokens``, or
+    ``adaptive``; None leaves the choice to the server.
     """
 
     base_url: str = "https://api.anthropic.com"
@@ -44,7 +44,7 @@ class MessagesOptions(ServerOptions):
 
     @property
     def root(self) -> str:
-        """The address above the paths of the interface; a ``base_url`` may end with the version, or not."""
+        """The address to which the interface's paths are added, whether or not ``base_url`` ends with the version."""
         return self.base_url.removesuffix("/v1") + "/v1"
 
 
@@ -66,7 +66,7 @@ _CHECKS: Mapping[str, Check] = {
 
 
 def read_options(given: Mapping[str, object]) -> MessagesOptions:
-    """Return the checked options; raise UsageError that names a bad option and the expected value."""
+    """Return the checked options; raise UsageError with the name of a bad option and the expected value."""
     options = read("anthropic", MessagesOptions, _CHECKS, given)
     if options.thinking is not None and (options.temperature not in (None, 1) or options.top_k is not None):
         raise fault("anthropic", "options temperature and top_k cannot be combined with thinking; expected neither")

@@ -18,7 +18,7 @@ _CHOICES: Mapping[str, Mapping[str, str]] = {"none": {"type": "none"}, "required
 def request_fields(model: str, options: MessagesOptions, request: Generate) -> dict[str, object]:
     """Return the fields of the body; the request's ``max_tokens`` and ``options`` override the adapter's.
 
-    Raise RequestRefused if the interface has no place for a message of the conversation.
+    Raise RequestRefused if the interface cannot represent a message of the conversation.
     """
     prompt = (Message("user", request.prompt),) if isinstance(request.prompt, str) else request.prompt
     thinking = _thinking(options, prompt)
@@ -49,7 +49,7 @@ def _thinking(options: MessagesOptions, prompt: Sequence[Message]) -> dict[str, 
 
 
 def _messages(prompt: Sequence[Message]) -> list[dict[str, object]]:
-    """Return the conversation as turns of user and assistant; join neighbours of one role."""
+    """Return the conversation as turns of the user and the assistant; merge adjacent messages of the same role."""
     turns: list[dict[str, Any]] = []
     for message in prompt:
         if message.role in _SYSTEM:

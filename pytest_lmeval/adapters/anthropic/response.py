@@ -1,8 +1,8 @@
 """Turn the body of a reply into a completion.
 
-Answers, which are scored: text, tool calls, thoughts without an answer, an empty turn, and a refusal with the text
-before it. Errors, which are not: an error object, a reply that is not a message, a block of an unknown kind, and a
-reply without blocks that used all its tokens.
+Text, tool calls, thoughts without an answer, an empty turn, and a refusal with the text before it are answers, which
+are scored. An error object, a reply that is not a message, a block of an unknown kind, and a reply without blocks that
+used all its tokens are errors, which are not scored.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def completion(
 ) -> Completion:
     """Return the message as a completion; raise AdapterError if it is not an answer.
 
-    The text ends before the first of ``stops``: blank ones were not sent to the server.
+    The text is cut before the first of ``stops``, because blank stops were not sent to the server.
     """
     blocks = _blocks(document)
     thoughts, text = _joined(blocks, "thinking"), _joined(blocks, "text")
@@ -103,7 +103,7 @@ def _joined(blocks: Sequence[Mapping[str, object]], kind: str) -> str:
 
 
 def _tool_call(document: Document, block: Mapping[str, object]) -> ToolCall:
-    """Return a call; a streamed one has the text of its arguments, valid or not."""
+    """Return a tool call; the arguments of a streamed call are text, which may be invalid."""
     name, given = block.get("name"), block.get("input")
     if not isinstance(name, str) or not isinstance(given, dict | str):
         raise document.error("a block tool_use without name or input")
@@ -111,7 +111,7 @@ def _tool_call(document: Document, block: Mapping[str, object]) -> ToolCall:
 
 
 def _prompt_tokens(document: Document) -> int | None:
-    """Return all tokens of the prompt: ``input_tokens`` excludes those of the server's cache."""
+    """Return the number of all tokens in the prompt; ``input_tokens`` excludes tokens from the server's cache."""
     own = count(document, "input_tokens")
     return None if own is None else own + sum(count(document, name) or 0 for name in _CACHED)
 

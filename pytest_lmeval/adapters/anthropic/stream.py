@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-# By the kind of a delta, its field and the field of the block that it extends.
+# Maps the kind of a delta to its field, and to the field of the block that it extends.
 _PIECES = {
     "text_delta": ("text", "text"),
     "thinking_delta": ("thinking", "thinking"),
@@ -39,7 +39,7 @@ class StreamedMessage:
             self._add_usage(event.get("usage"))
         elif kind == "message_stop":
             self.has_ended = True
-        # Ignore other kinds, such as ping: the interface may get more of them.
+        # Ignore other kinds, such as ping: the interface may add more kinds.
 
     def document(self) -> dict[str, object]:
         """Return the events so far as an unstreamed reply; the input of a call is text."""
@@ -74,12 +74,12 @@ class StreamedMessage:
         self.has_content = self.has_content or bool(text)
 
     def _add_usage(self, usage: Any) -> None:
-        """Take the numbers of tokens; later totals replace earlier ones."""
+        """Record the numbers of tokens; later totals replace earlier totals."""
         if isinstance(usage, dict):
             self._usage |= {name: value for name, value in usage.items() if value is not None}
 
     def _whole(self, index: int) -> dict[str, object]:
-        # Without deltas, such as of arguments, the block's start has the content.
+        # If no deltas arrive, for arguments for example, the block's start has the content.
         texts = {name: "".join(parts) for name, parts in self._pieces[index].items() if any(parts)}
         return {**self._blocks[index], **texts}
 

@@ -1,7 +1,7 @@
 """The adapter ``openai:MODEL``: any server with the chat or completions interface of OpenAI.
 
-:mod:`.options` are read once. :mod:`.request` makes a body, :mod:`~pytest_lmeval.adapters.http.transport` sends it,
-:mod:`.stream` assembles events, and :mod:`.response` reads the reply.
+:mod:`.options` checks the options once. :mod:`.request` builds a body, :mod:`~pytest_lmeval.adapters.http.transport`
+sends it, :mod:`.stream` assembles events, and :mod:`.response` reads the reply.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The adapter ``openai``: completions by OpenAI's interface, and log-likelihoods by echo."""
+"""The adapter ``openai``, for completions through OpenAI's interface and log-likelihoods through echo."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REMEDIES: Mapping[object, str] = {
     "temperature": "temperature=default",
     "max_tokens": "max_tokens_field=max_completion_tokens",
 }
-"""By the field that a server does not support, the option to set."""
+"""Maps each field that a server may not support to the option to set instead."""
 
 
 class OpenAIAdapter(HttpAdapter[OpenAIOptions]):
@@ -43,7 +43,7 @@ class OpenAIAdapter(HttpAdapter[OpenAIOptions]):
     def __init__(self, model: str, /, **options: object) -> None:
         super().__init__(model, read_options(options))
         if self._options.endpoint == "completions":
-            # The chat endpoint cannot echo a prompt: without the method, no run asks for it.
+            # The chat endpoint cannot echo a prompt: without this method, no run asks for log-likelihoods.
             self.loglikelihood = self._loglikelihood
 
     def _headers(self, key: ApiKey) -> Mapping[str, str]:
@@ -62,7 +62,7 @@ class OpenAIAdapter(HttpAdapter[OpenAIOptions]):
         return _REMEDIES.get(param, "") if is_ours and ("unsupported" in text or "not support" in text) else ""
 
     async def _loglikelihood(self, requests: Sequence[LogLikelihood]) -> list[LogProb]:
-        """Send the requests one after the other and return their log-probabilities; raise as :meth:`complete` does."""
+        """Send the requests one after another, and return log-probabilities; raise the errors of :meth:`complete`."""
         return [raised(await self._log_prob(request)) for request in requests]
 
     async def _log_prob(self, request: LogLikelihood) -> LogProb | AdapterError:

@@ -1,6 +1,6 @@
 """Log-likelihoods from a server that repeats the prompt with the log-probability of every token.
 
-The request asks for one more token, which is dropped: not every server can answer with none.
+The request asks for one new token, which is dropped, because not every server can generate zero tokens.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pytest_lmeval.adapters.openai.response import first_choice
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.types import LogLikelihood, LogProb
 
-# Some servers write tokens like their tokenizer.
+# Some servers write tokens in the notation of their tokenizer.
 _BLANKS = str.maketrans({"\u2581": " ", "\u0120": " ", "\u010a": "\n"})
 
 
@@ -36,7 +36,7 @@ def echo_fields(model: str, options: OpenAIOptions, request: LogLikelihood) -> d
 def echoed(document: Document, request: LogLikelihood, latency_ms: float) -> LogProb:
     """Return the continuation's part of the echo; raise AdapterError if its beginning is uncertain.
 
-    A token across the border counts as the continuation's. ``ids`` are the texts of the tokens.
+    A token that spans the border belongs to the continuation. The ``ids`` of the result are the texts of the tokens.
     """
     tokens, end = _prompt_tokens(document, request)
     own = tokens[_border(document, tokens, end, request) :]
@@ -120,8 +120,9 @@ def _finite(value: Any) -> float:
 def _border(document: Document, tokens: Sequence[_Token], end: int | None, request: LogLikelihood) -> int:
     """Return the number of the continuation's first token; raise AdapterError if it is uncertain.
 
-    Count backward or forward over the texts of the tokens, so that a letter of many tokens on one side of the border
-    does no harm; else use the offsets, if the last of them, ``end``, is the length of the text.
+    Count backward or forward over the texts of the tokens, so that a letter of several tokens on one side of the border
+    does no harm. If both counts fail, use the offsets, provided that the last offset, ``end``, is the length of the
+    text.
     """
     own = request.continuation
     tokens = [replace(token, text=token.text.translate(_BLANKS)) for token in tokens]
@@ -147,7 +148,7 @@ def _counted_back(tokens: Sequence[_Token], whole: str, missing: int) -> int | N
         missing -= len(tokens[start].text)
     if missing > 0 or not whole.endswith("".join(token.text for token in tokens[start:])):
         return None
-    # Some servers give a letter of many tokens to the last of them.
+    # Some servers assign a letter of several tokens to the last token.
     while missing == 0 and start and tokens[start - 1].text == "" and tokens[start - 1].logprob is not None:
         start -= 1
     return start

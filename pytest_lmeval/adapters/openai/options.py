@@ -1,4 +1,4 @@
-"""The options of the adapter ``openai``, checked when it is made."""
+"""Define the options of the adapter ``openai``, and check them when the adapter is created."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _FORBIDDEN = frozenset({"n", "best_of", "echo"})
 class OpenAIOptions(ServerOptions):
     """:class:`ServerOptions` and the further options of OpenAI's interface.
 
-    ``begin`` is the context of log-likelihood requests without one: the model's first token. ``price_cached`` is for
-    tokens of the prompt that the server has cached.
+    ``begin``, the model's first token, is the context of log-likelihood requests that have no context. ``price_cached``
+    is the price of prompt tokens that the server has cached.
     """
 
     base_url: str = "https://api.openai.com/v1"
@@ -64,7 +64,7 @@ _CHECKS: Mapping[str, Check] = {
 
 
 def read_options(given: Mapping[str, object]) -> OpenAIOptions:
-    """Return the checked options; raise UsageError that names a bad option and the expected value."""
+    """Return the checked options; raise UsageError with the name of a bad option and the expected value."""
     options = read("openai", OpenAIOptions, _CHECKS, given)
     if options.system is not None and options.endpoint == "completions":
         raise fault("openai", "option system cannot be combined with endpoint 'completions'; expected endpoint 'chat'")

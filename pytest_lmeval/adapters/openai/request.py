@@ -24,7 +24,7 @@ def request_fields(model: str, options: OpenAIOptions, request: Generate) -> dic
         options.max_tokens_field: options.max_tokens if request.max_tokens is None else request.max_tokens,
         "stop": options.stops(request) or None,
         "seed": None if options.seed is None else options.seed + request.repeat,
-        # Chat takes a flag, completions the number of alternatives per token.
+        # The chat endpoint takes a flag, and the completions endpoint takes the number of alternatives per token.
         "logprobs": (not is_text or 1) if options.logprobs else None,
         **_tools(options, request),
         "stream": options.stream or None,
@@ -34,7 +34,7 @@ def request_fields(model: str, options: OpenAIOptions, request: Generate) -> dic
 
 
 def _messages(system: str | None, request: Generate) -> list[dict[str, object]]:
-    """Return the conversation; if it has no system prompt, the option's comes first."""
+    """Return the conversation; if it has no system prompt, begin with the option ``system``."""
     if isinstance(request.prompt, str):
         turns: list[dict[str, object]] = [{"role": "user", "content": request.prompt}]
     else:

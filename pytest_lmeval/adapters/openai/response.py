@@ -1,7 +1,8 @@
 """Turn the body of a reply into a completion.
 
-Answers, which are scored: text, even if empty, tool calls, thoughts without an answer, and a refusal. Errors, which are
-not: an error object, no choice, a choice without any of these, and an answer that a content filter stopped or cut.
+Text, even if empty, tool calls, thoughts without an answer, and a refusal are answers, which are scored. An error
+object, a reply without a choice, a choice without an answer, and an answer that a content filter stopped or cut are
+errors, which are not scored.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pytest_lmeval.numbers import is_number
 from pytest_lmeval.types import Completion, ToolCall
 
 READ = frozenset({"role", "content", "tool_calls", "refusal", "thinking"})
-"""The fields of a message that are read; a stream collects thoughts among the content as ``thinking``."""
+"""The fields of a message that this module reads; a stream collects thoughts in the content as ``thinking``."""
 
 
 def completion(
@@ -62,7 +63,7 @@ def completion(
 
 
 def _extra(document: Document, choice: Mapping[str, object], thoughts: str, thoughts_back: str) -> str:
-    """Return the fields of the message, its calls and the usage that nothing else reads."""
+    """Return the fields of the message, of its calls and of the usage that no other code reads."""
     message = choice.get("message")
     message = message if isinstance(message, dict) else {}
     fields = unknown(message, READ)
@@ -85,7 +86,7 @@ def _served_by(fields: Mapping[str, object]) -> str:
 
 
 def first_choice(document: Document) -> Mapping[str, object]:
-    """Return the first choice; raise AdapterError without one."""
+    """Return the first choice; raise AdapterError if there is no choice."""
     choices = document.fields.get("choices")
     if not isinstance(choices, list) or not choices:
         raise document.error("no choices")
@@ -122,7 +123,7 @@ def _thoughts(choice: Mapping[str, object]) -> str:
 
 
 def thought_in(part: Any) -> Any:
-    """Return the text of a content part that is a thought, None for another part."""
+    """Return the text of a content part that is a thought, or None for any other part."""
     found = part.get("thinking") if isinstance(part, dict) and part.get("type") == "thinking" else None
     return joined(found) if isinstance(found, list) else found
 
@@ -158,7 +159,7 @@ def _reasoning_tokens(document: Document) -> int | None:
 
 
 def joined(parts: list[Any]) -> str | None:
-    """Return the text of content parts without thoughts; None if a part is not text."""
+    """Return the text of content parts without thoughts, or None if a part is not text."""
     parts = [part for part in parts if not (isinstance(part, dict) and part.get("type") == "thinking")]
     texts = [part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in parts]
     found = [text for text in texts if isinstance(text, str)]
@@ -166,7 +167,7 @@ def joined(parts: list[Any]) -> str | None:
 
 
 def _logprobs(given: Any) -> tuple[float, ...]:
-    """Return the log-probability of each token, in either endpoint's form; () if any is not a number."""
+    """Return the log-probability of each token, in the format of either endpoint, or () if any is not a number."""
     if not isinstance(given, dict):
         return ()
     content, flat = given.get("content"), given.get("token_logprobs")

@@ -27,9 +27,9 @@ class _Call:
     more: Fields = field(default_factory=dict)
 
     def ends_before(self, piece: Mapping[str, object]) -> bool:
-        """Return True if a piece is of another call: it has another id, or this call is complete.
+        """Return True if a piece belongs to another call, because it has another id or this call is complete.
 
-        Some servers send no ids, and the same index for all calls, or none.
+        Some servers send no ids, and either no index or the same index for all calls.
         """
         own, name, arguments = _parts(piece)
         if own and self.id and own != self.id:
@@ -38,7 +38,7 @@ class _Call:
             return False
         if arguments.strip() or name not in (self.name, "") or (own and not self.id):
             return True
-        # Either the start of another call, or the name repeated with every piece, including the last.
+        # The piece either starts another call, or repeats the name, as some servers do with every piece.
         self.again = self.again or piece
         return False
 
@@ -65,7 +65,7 @@ def _parts(piece: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _after_object(arguments: list[str]) -> str | None:
-    """Return the text after a complete JSON object; None if the arguments do not begin with one."""
+    """Return the text after a complete JSON object, or None if the arguments do not begin with an object."""
     text = "".join(arguments).lstrip()
     try:
         end = json.JSONDecoder().raw_decode(text)[1] if text.startswith("{") else None
@@ -76,7 +76,7 @@ def _after_object(arguments: list[str]) -> str | None:
 
 @dataclass(slots=True)
 class StreamedChoice:
-    """The part of the first choice that has arrived, and the fields ``beside`` it."""
+    """The part of the first choice that has arrived, and the fields ``beside`` the choice."""
 
     beside: dict[str, object] = field(default_factory=dict)
     texts: dict[str, list[str]] = field(default_factory=dict)

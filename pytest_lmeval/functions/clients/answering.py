@@ -54,9 +54,9 @@ class Clients:
         return found
 
     async def answer(self, state: ExampleState, asked: ClientRequest) -> Completion:
-        """Return the answer; raise LmevalError without one, which makes the example an error.
+        """Return the answer; if no answer arrives, make the example an error and raise LmevalError.
 
-        Drop fields that the adapter rejects, and record them in the step. The adapter adds no default of its own.
+        Drop fields that the adapter rejects, and record them in the step. The adapter does not add its defaults.
         """
         state.check_is_running("a request to lm.base_url")
         asker, fields, name = self._asker, asked.fields, self._asker.name
@@ -82,7 +82,7 @@ class Clients:
         return replace(taken, options={**options, **taken.options}) if options else taken
 
     async def forward(self, state: ExampleState, asked: Forwarded) -> web.Response:
-        """Return the reply of the adapter's server; raise LmevalError without one, which makes the example an error."""
+        """Return the server's reply; if no reply arrives, make the example an error and raise LmevalError."""
         from pytest_lmeval.adapters.http.forward import forward, model_in
         from pytest_lmeval.functions.clients.forwarding import reply_to
 
@@ -96,7 +96,7 @@ class Clients:
         request = forward(asked.method, asked.target, asked.content, asked.headers, **of)
         step = open_step(state, "http", what, request)
         model = model_in(asked.content)
-        # A recording has no server, and its name differs from the model's.
+        # A recording has no server, and its name differs from the model's name.
         is_other = model not in ("", self._asker.name) and bool(member(self._asker.engine.adapter, "base_url"))
         is_other = is_other and not self._asker.facts.model_by_request
         step.client = {**({"model": model} if is_other else {}), **self._kept}

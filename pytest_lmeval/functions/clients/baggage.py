@@ -1,4 +1,4 @@
-"""The entry of an example in the W3C header ``baggage``, which services pass on from request to request."""
+"""Write and read an example's entry in the W3C header ``baggage``, which services copy from request to request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ENTRY = "lmeval.example"
 
 
 def header_of(token: str) -> dict[str, str]:
-    """Return the header that gives a request to the example with ``token``."""
+    """Return the header that assigns a request to the example with ``token``."""
     return {HEADER: f"{_ENTRY}={token}"}
 
 
@@ -20,7 +20,7 @@ def tokens_in(values: Iterable[str]) -> set[str]:
 
 
 def without_tokens(values: Iterable[str]) -> str:
-    """Return the header's value without entries of examples; "" if nothing is left."""
+    """Return the header's value without entries of examples, or "" if no other entry is left."""
     return ",".join(entry for entry in _entries(values) if not _is_ours(entry))
 
 

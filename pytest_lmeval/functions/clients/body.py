@@ -1,4 +1,4 @@
-"""A client's request, independent of the interface, and the paths that are forwarded to the adapter's server."""
+"""Represent a client's request in any interface, and the paths that are forwarded to the adapter's server."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ Talks = dict[str, tuple[Message, ...]]
 class ClientRequest:
     """A client's request: messages, further ``fields`` of :class:`Generate`, and the format of the answer.
 
-    ``model`` is the model that it names; ``dropped`` names the fields that requests to adapters lack. ``given`` is the
-    body, for replies that repeat its fields. ``talk`` is the conversation that a later request may continue, or None if
-    continuing is impossible. ``limit`` is the body's field for the most tokens of the answer, if servers have several
-    names for it.
+    ``model`` is the model that the request names; ``dropped`` names the fields that adapters cannot receive. ``given``
+    is the body, for replies that repeat its fields. ``talk`` is the conversation that a later request may continue, or
+    None if a later request cannot continue it. ``limit`` is the body's field for the maximum number of tokens, if
+    servers have several names for it.
     """
 
     messages: tuple[Message, ...]
@@ -47,7 +47,7 @@ class ClientRequest:
 
     @property
     def named(self) -> dict[str, float | str]:
-        """The options of the request that runs compare; ``schema`` has a hash of the format of the answer."""
+        """The options of the request that comparisons use; ``schema`` has a hash of the answer's format."""
         options = self.fields["options"]
         more = {name: value for name in _NESTED if isinstance(value := options.get(name), Mapping)}
         reasoning, thinking, output = (more.get(name, {}) for name in _NESTED)
@@ -72,7 +72,7 @@ class ForwardPaths:
         self._patterns = [re.compile(re.escape(each).replace(r"\*", _SEGMENT)) for each in self.known]
 
     def has(self, method: str, path: str) -> bool:
-        """Return True if the request is to be forwarded; a path with an escape or ``..`` never is."""
+        """Return True if the request is forwarded; never forward a path with an escape or ``..``."""
         return any(pattern.fullmatch(f"{method} {path}") for pattern in self._patterns)
 
 
@@ -96,7 +96,7 @@ def _short(value: object) -> float | str:
 
 
 def _schema(form: object) -> str | None:
-    """Return a hash of the schema in a format, the kind of a format without one, or None without a format."""
+    """Return a hash of a format's schema, the kind of a format without a schema, or None if there is no format."""
     if not isinstance(form, Mapping) or form.get("type") in (None, "text"):
         return None
     schema = form.get("json_schema", form.get("schema"))

@@ -16,12 +16,12 @@ from pytest_lmeval.types import Completion, Message
 
 _REFUSAL = "refusal"
 _IN_PIECES = (*AS_THOUGHTS, "content", "refusal")
-# Clients' error types by status; the rest are invalid_request_error, or server_error from 500 on.
+# Clients' error types by status; all others are invalid_request_error, or server_error from 500 on.
 _KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
 
 def error_reply(error: Exception) -> web.Response:
-    """Return a server's refusal as far as it is known; for other errors, a reply with their own status."""
+    """Return a server's refusal with its known details; for any other error, return a reply with its status."""
     return refusal({"error": fault_of(error, _KINDS, "server_error")}, error)
 
 
@@ -31,7 +31,7 @@ def refusal(document: dict[str, Any], error: Exception) -> web.Response:
 
 
 def fault_of(error: Exception, kinds: Mapping[int, str], of_server: str) -> dict[str, Any]:
-    """Return the error object of an interface; ``kinds`` gives the type by status if the server named none."""
+    """Return the error object of an interface; ``kinds`` maps statuses to types, in case the server gave no type."""
     given, status = error.said if isinstance(error, AdapterError) else {}, status_of(error)
     return {
         "message": given.get("message") or str(error) or type(error).__name__,

@@ -82,7 +82,7 @@ def read_request(body: bytes) -> ClientRequest:
     tools = tuple(present(tool["function"]) for tool in given.get("tools") or ())
     choice = asked.tool_choice
     if choice == "any" or isinstance(choice, _ChatAllowed):
-        # Not of every server, so that it is an option of the request.
+        # Not every server has this field, so it is an option of the request.
         choice, options = "", {**options, "tool_choice": given["tool_choice"]}
     parts = (part for message in given["messages"] for part in models.parts_in(message.get("content")))
     dropped = {f"messages[].content[].{name}" for part in parts for name in unknown(part, _OF_PARTS)}

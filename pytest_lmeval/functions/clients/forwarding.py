@@ -16,7 +16,7 @@ from pytest_lmeval.types import Completion
 if TYPE_CHECKING:
     from aiohttp import web
 
-# Headers that belong to one connection or to the sender, that the sender recreates, or that are kept in part.
+# Headers that belong to one connection or to the sender, that the sender recreates, or that are partly forwarded.
 _DROPPED = frozenset(
     {"authorization", "proxy-authorization", "proxy-authenticate", "cookie", "set-cookie", "x-api-key", "api-key"}
     | {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "expect"}
@@ -51,7 +51,7 @@ async def read_forwarded(request: web.Request, path: str) -> Forwarded:
 
 
 def _headers(request: web.Request) -> dict[str, str]:
-    """Return the headers to forward: no keys, no cookies, no headers of the connection."""
+    """Return the headers to forward, without keys, cookies and headers of the connection."""
     of_connection = {each.strip().lower() for each in request.headers.get("Connection", "").split(",")}
     kept = {
         name: value

@@ -75,7 +75,7 @@ def path_of(request: web.Request) -> str:
     Anything that is not a path, such as a whole URL, is returned unchanged.
     """
     path = _AZURE.sub("", _sent(request), count=1) if is_of_azure(request) else _sent(request)
-    # Once for the base URL, once for clients that add the prefix themselves.
+    # Remove the prefix twice: the base URL has it, and some clients add it again.
     for _ in range(2):
         path = path.removeprefix(_BASE) if path.startswith(f"{_BASE}/") else path
     return path
@@ -91,7 +91,7 @@ def _sent(request: web.Request) -> str:
 
 
 def interface_of(request: web.Request, path: str, talks: Talks) -> Interface | None:
-    """Return the interface of a request, None if unknown; ``talks`` are the example's conversations."""
+    """Return the interface of a request, or None if it is unknown; ``talks`` are the example's conversations."""
     if request.method != "POST":
         return None
     if path == MESSAGES:
@@ -100,7 +100,7 @@ def interface_of(request: web.Request, path: str, talks: Talks) -> Interface | N
     if path == "/responses":
         read = partial(responses_request.read_request, talks=talks)
         return Interface(read, partial(_response, talks), responses_reply.events_of, chat_reply.error_reply)
-    # Some servers prefix the path with their own.
+    # Some servers add a prefix to the path.
     if path.endswith("/chat/completions"):
         return _CHAT
     return None

@@ -28,7 +28,7 @@ _KINDS = {
 
 
 def error_reply(error: Exception) -> web.Response:
-    """Return a server's refusal as far as it is known; for other errors, a reply with their own status."""
+    """Return a server's refusal with its known details; for any other error, return a reply with its status."""
     fault = fault_of(error, _KINDS, "api_error")
     return refusal({"type": "error", "error": {name: fault[name] for name in ("type", "message")}}, error)
 

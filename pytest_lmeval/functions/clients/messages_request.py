@@ -53,7 +53,7 @@ class _UserMessage(BodyPart):
     content: Annotated[list[Annotated[_TextBlock | _ToolResult, Field(discriminator="type")]], _Blocks]
 
     def messages(self) -> Iterator[Message]:
-        """Yield a message per block; sending merges neighbours into one turn."""
+        """Yield one message per block; the adapter merges adjacent messages into one turn."""
         for block in self.content:
             if isinstance(block, _TextBlock):
                 yield Message("user", block.text)

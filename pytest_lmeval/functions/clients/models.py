@@ -125,7 +125,7 @@ _Body = TypeVar("_Body", bound=Body)
 
 
 def read(kind: type[_Body], body: bytes) -> tuple[_Body, dict[str, Any], dict[str, Any]]:
-    """Parse a body; return it with its raw fields, and with those of them that are options.
+    """Parse a body; return it with all its raw fields, and with the raw fields that are options.
 
     Raise ValueError for an invalid body, with the field and the expected value.
     """

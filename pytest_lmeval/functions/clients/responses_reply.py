@@ -92,7 +92,8 @@ def _events_of_part(at: Mapping[str, Any], part: Mapping[str, Any]) -> Iterator[
 def _items(answer: Completion) -> Iterator[dict[str, Any]]:
     """Yield an answer's thoughts, text and calls as output items; an empty answer yields an empty text.
 
-    The fields that its server expects back are the encrypted content of the thoughts, which clients send back unread.
+    The encrypted content of the thoughts holds the fields that the model's server expects back. Clients send it back
+    unread.
     """
     carried = for_client(answer.extra, answer.thoughts)
     if answer.thoughts or (carried and answer.tool_calls):

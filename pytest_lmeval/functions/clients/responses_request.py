@@ -43,7 +43,7 @@ class _ThoughtItem(BodyPart):
 
     @property
     def carried(self) -> str:
-        """The fields of an answer of this endpoint that go back to its server; "" for thoughts of another server."""
+        """The fields of an answer that go back to the model's server, or "" for thoughts from another endpoint."""
         try:
             return extra.checked(self.encrypted_content)
         except ValueError:
@@ -111,7 +111,7 @@ class _ResponsesBody(models.Body):
     background: Annotated[Literal[False], models.expects("false: background responses are not supported")] = False
     conversation: Annotated[None, models.expects("nothing: stored conversations are not supported")] = None
     prompt: Annotated[None, models.expects("nothing: stored prompts are not supported")] = None
-    # Settings for the server's own storage: some servers reject them in a chat completion.
+    # These settings are for the server's storage, and some servers reject them in a chat completion.
     store: Flag = True
     metadata: Any = None
     truncation: Any = "disabled"
@@ -173,7 +173,7 @@ def _messages(items: list[_Item]) -> tuple[Message, ...]:
 
 
 def _message(item: _MessageItem | _CallItem | _ResultItem, carried: str) -> Message:
-    """Convert an item to a message; an answer has the fields ``carried`` by the thoughts before it."""
+    """Convert an item to a message; an answer gets the fields ``carried`` by the thoughts before it."""
     if isinstance(item, _MessageItem):
         return Message(item.role, item.content, extra=carried if item.role == "assistant" else "")
     if isinstance(item, _CallItem):

@@ -1,1 +1,1 @@
-"""Run eval functions under pytest: test functions become examples, start early, and report in pytest's order."""
+"""Run eval functions under pytest: make them examples, start them early, and report them in pytest's order."""

@@ -67,7 +67,7 @@ _SOURCES = pytest.StashKey[TestSources]()
 
 
 def parametrize(collector: pytest.Collector, function: Any) -> None:
-    """Parametrize an eval function with its variants and the rows of its data; bad data are a collection error."""
+    """Parametrize an eval function with its variants and the rows of its data; bad data cause a collection error."""
     begin_spares(collector.config)
     task = declared(function)
     if isinstance(function, staticmethod | classmethod):
@@ -81,7 +81,7 @@ def parametrize(collector: pytest.Collector, function: Any) -> None:
         if any(mark.name == "parametrize" for mark in marks):
             why = f"eval_task({task.name!r}) has variants: give the other parameters as rows, not by parametrize"
             _refuse(collector, f"{_qualified(function)}: {why}")
-        # Parametrize by name, and pass the values later: two variants may have equal values.
+        # Parametrize by name, and pass the values later, because two variants may have equal values.
         made.append(pytest.mark.parametrize("variant", [*task.variants], ids=[*task.variants]).mark)
     if task.data is not None:
         given = _given(collector, task)
@@ -105,11 +105,11 @@ def _given(collector: pytest.Collector, task: EvalFunction) -> _Given:
 
 
 def examples_of(collector: pytest.Collector, function: Any, items: Sequence[Any]) -> list[Any]:
-    """Return a test function's items, with evals as examples."""
+    """Return a test function's items; evals are converted to examples."""
     task = declared(function)
     names = EvalNames(scrubber_of_run(collector.config))
     if task is not None:
-        # If the function is collected again as a method of another class, it gets its rows anew.
+        # If the function is collected again as a method of another class, its rows are read again.
         made, rows = vars(function).get(_MADE, ((), None))
         if made:
             function.pytestmark = [mark for mark in function.pytestmark if mark not in made]
@@ -134,7 +134,7 @@ def examples_of(collector: pytest.Collector, function: Any, items: Sequence[Any]
 
 
 def _prepare(items: Sequence[Any], session: pytest.Session) -> Callable[[RunState], None] | None:
-    """Return a function that registers hooks for the eval functions of a planned run; None without any."""
+    """Return a function that registers hooks for the eval functions of a planned run, or None if there are no evals."""
     if not any(map(is_function, items)):
         return None
     from pytest_lmeval.plugin.evals.process import AsyncFixtures, EvalHooks, instances_of_others
@@ -203,7 +203,7 @@ def _declared_items(
 
 
 def _plain(collector: Any, function: Any, item: Any, names: EvalNames, place: int) -> list[Any]:
-    """Return an item without ``eval_task``: as an example of its file's task if it uses our ``lm``, else unchanged."""
+    """Convert an item without ``eval_task`` to an example of its file's task if it uses our ``lm``."""
     if not isinstance(item, pytest.Function) or "lm" not in item.fixturenames or not is_ours(item):
         return [item]
     if has_yield(item.function):
@@ -258,7 +258,7 @@ def is_ours(item: pytest.Item) -> bool:
 def _made(
     item: Any, labels: Sequence[str], task: FunctionTask, example: Example, spec: EvalFunction | None, name: str
 ) -> list[EvalItem]:
-    """Convert an item to an example, one for each model."""
+    """Convert an item to examples, one for each model."""
     made = [remade(item, EvalItem, label) for label in labels or [""]]
     for one in made:
         one.assign(task, example, spec, name)
@@ -284,7 +284,7 @@ def _example(
     (item, parameters), (line, number) = of, where
     metadata = {**spec.metadata, **({"tags": list(spec.tags)} if spec.tags else {})}
     if spec.variants:
-        # The variants of an example are compared, so they have one id and one content.
+        # The variants of an example are compared, so they share one id and one content.
         parameters = {name: value for name, value in parameters.items() if name != "variant"}
     if rows is None:
         callspec = getattr(item, "callspec", None)
@@ -302,7 +302,7 @@ def _example(
 
 
 def _id_beside(shown: str, rows: _Given, number: int, row: object) -> str:
-    """Return pytest's id for a row and other parameters, with the row's own id in place of its label."""
+    """Return pytest's id for a row and other parameters, with the row's id in place of its label."""
     # Rows are the last parameter, so they change with each call.
     at = number % len(rows.data.rows)
     if rows.data.rows[at] is not row or not shown.endswith(rows.labels[at]):
@@ -372,7 +372,7 @@ class EvalNames:
         self._names: set[str] = set()
 
     def begin_task(self) -> None:
-        """Forget the ids of the previous task, since the variants of a function have the same ids."""
+        """Forget the ids of the previous task, because the variants of a function have the same ids."""
         self._ids.clear()
 
     def id(self, raw: str) -> str:

@@ -1,4 +1,4 @@
-"""The pytest item of an eval function's example: starts early if its fixtures allow it, reports in pytest's order."""
+"""The pytest item of an eval function's example, which may start early but reports in pytest's order."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _MARK = pytest.mark.lmeval
 _IS_UP = pytest.StashKey[bool]()
 """Marks the module or class of an eval function during set-up."""
 _PLACES = pytest.StashKey[dict[str, tuple[str, int | None, str]]]()
-"""Cached on a module or class: each eval function's path, line and item name prefix."""
+"""The attribute of a module or class that caches each eval function's path, line and item name prefix."""
 
 
 class EvalItem(ScoredItem):
-    """An example whose function runs in the event loop, in a thread, or here.
+    """An example whose function runs in the event loop, in a thread, or in the main thread.
 
-    ``runs_beside`` means that it may run concurrently: it is async, or runs ``in_thread``. ``made_path`` is the
-    temporary folder of an item that started early, ``finishers`` tear down its safe fixtures.
+    If ``runs_beside``, the example may run concurrently, because its function is async or runs ``in_thread``.
+    ``made_path`` is the temporary folder of an item that started early, and ``finishers`` tear down its safe fixtures.
     """
 
     task: FunctionTask
@@ -57,7 +57,7 @@ class EvalItem(ScoredItem):
     _run_state: RunState | None = None
 
     def assign(self, task: FunctionTask, example: Example, spec: EvalFunction | None, name: str) -> None:
-        """Assign the example to the item; ``spec`` are the arguments of ``eval_task``, None without the decorator."""
+        """Assign the example to the item; ``spec`` has the arguments of ``eval_task``, or is None without it."""
         self.task = task
         self.example = example
         self.spec = spec
@@ -100,9 +100,9 @@ class EvalItem(ScoredItem):
         return path, line, (before + self.name).replace(".[", "[")
 
     def setup(self) -> None:
-        """Set up the fixtures, then start this example and others that may start early."""
+        """Set up the fixtures, then start this example and other examples that may start early."""
         __tracebackhide__ = True
-        # An item that started early has values from fixtures that other items have set up.
+        # An item that started early got its values from fixtures that other items had set up.
         evals = self.evals
         if self.spec is not None and _IS_UP not in (stash := self.parent.stash):
             stash[_IS_UP] = True
@@ -124,7 +124,7 @@ class EvalItem(ScoredItem):
         return is_up and self.evals.is_begun_at_turn(self, sets_up=False)
 
     def begin_turn(self) -> None:
-        """Start this example and others that may start early and have all their fixtures."""
+        """Start this example, and other examples that may start early and have all their fixtures."""
         self.evals.begin(self, sets_up=False)
 
     def runtest(self) -> None:
@@ -150,13 +150,13 @@ class EvalItem(ScoredItem):
 
     @property
     def finishers(self) -> list[Callable[[], None]]:
-        """Tear-downs of safe fixtures."""
+        """The tear-downs of the safe fixtures."""
         if self._finishers is None:
             self._finishers = []
         return self._finishers
 
     def finish_fixtures(self) -> None:
-        """Tear down the safe fixtures of an item that started early, the last one first."""
+        """Tear down the safe fixtures of an item that started early, in reverse order."""
         while self._finishers:
             self._finishers.pop()()
 
@@ -198,7 +198,7 @@ class EvalItem(ScoredItem):
         # pytest shows the exception, and the report gets the explanation as a section.
         self.explained = explained
         if any(outcome.state.failure is not None for outcome in outcomes):
-            # The explanation says why the request got no answer; the client's own frames do not.
+            # The explanation says why the request got no answer; the client's stack frames do not.
             hide_frames(self, is_installed)
         raise raised
 
@@ -213,7 +213,7 @@ def session_of(state: RunState) -> EvalSession:
 
 
 def control_of(error: BaseException | None) -> BaseException | None:
-    """Return an exception that skips the test or ends the run; None for others (an xfail scores 0)."""
+    """Return an exception that skips the test or ends the run, or None for any other exception (an xfail scores 0)."""
     if isinstance(error, BaseExceptionGroup):
         found = [control_of(each) for each in error.exceptions]
         return found[0] if found and all(found) else None
@@ -232,7 +232,7 @@ def follow(item: pytest.Function, task: FunctionTask, example: Example, name: st
 
 
 def _heeding(follower: _Follower, function: Any) -> Any:
-    """Wrap an async test to pass its return value, which other plugins discard, to its example."""
+    """Wrap an async test so that its example gets the return value, which other plugins discard."""
 
     @wraps(function)
     async def call(*arguments: Any, **named: Any) -> None:
@@ -244,7 +244,7 @@ def _heeding(follower: _Follower, function: Any) -> Any:
 
 
 class _Follower:
-    """Scores a test that another plugin ran, from the ``state`` that ``lm`` recorded; None without it."""
+    """Scores a test that another plugin ran; ``state`` is the record of ``lm``, or None if the test did not use it."""
 
     def __init__(self, item: pytest.Function, task: FunctionTask, example: Example, name: str) -> None:
         self._item = item

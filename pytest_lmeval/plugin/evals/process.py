@@ -39,7 +39,7 @@ _OTEL = "opentelemetry.trace"
 
 
 class Shared:
-    """Created with the first model's eval functions, closed after the last one's."""
+    """The parts that all models share; they last from the first model's eval functions to the last model's."""
 
     def __init__(self, config: pytest.Config) -> None:
         is_routed = is_capturing(config)
@@ -73,7 +73,7 @@ class Shared:
         return self._endpoint is not None
 
     def keep_logs(self) -> None:
-        """Attach log records to the concurrent example that created them, not to the current item."""
+        """Attach each log record to the concurrent example that created it, not to the current item."""
         if self._keeper is None:
             self._keeper = LogKeeper()
             logging.getLogger().addHandler(self._keeper)
@@ -102,7 +102,7 @@ class Shared:
             self.spans = Spans(lambda: self.endpoint.address if self.has_endpoint else "", self.running)
 
     def release(self) -> None:
-        """Release one user; close everything after the last one."""
+        """Release one user; close everything after the last user."""
         self.users -= 1
         if self.users:
             return
@@ -121,7 +121,7 @@ class Shared:
 
 
 def shared(config: pytest.Config) -> Shared:
-    """Return this process's shared parts, and count one more user."""
+    """Return this process's shared parts, and count another user."""
     if _SHARED not in config.stash:
         config.stash[_SHARED] = Shared(config)
     found = config.stash[_SHARED]
@@ -204,7 +204,7 @@ def _tool_records(state: RunState, loop: Loop, engine: Any) -> ToolRecords:
 
 
 class _Preparing:
-    """Marks the set-up of fixtures, whose requests outside of examples are no surprise while examples run."""
+    """Marks the set-up of fixtures, whose requests outside of examples are expected even while examples run."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -220,7 +220,7 @@ class _Preparing:
 
 
 def serve(state: RunState, shared: Shared, engine: Any, judge: Any) -> ServiceUrl:
-    """Return the address for requests outside of examples; ``engine`` and ``judge`` are of one model, or of several."""
+    """Return the address for requests outside of examples; ``engine`` and ``judge`` serve one model or several."""
     from pytest_lmeval.functions.service import Service, ServiceUrl
 
     endpoint = shared.endpoint
@@ -247,7 +247,7 @@ _SHARED = pytest.StashKey[Shared]()
 
 
 Instance = tuple[Any, object]
-"""A fixture's definition, and the node for which pytest sets the fixture up once."""
+"""A fixture's definition, and the node for which pytest sets up the fixture once."""
 
 
 class NotForEvals(UsageError):
@@ -255,9 +255,9 @@ class NotForEvals(UsageError):
 
 
 def instances_of_others(items: Iterable[pytest.Item]) -> dict[Instance, pytest.Item]:
-    """Return the wider-scoped async fixtures used by tests other than evals, each with the first such test.
+    """Return the wider-scoped async fixtures that tests other than evals use, each with the first such test.
 
-    Raise NotForEvals if evals use one, too: an object from one event loop does not work in another.
+    Raise NotForEvals if an eval also uses one of them, because an object of one event loop does not work in another.
     """
     known: dict[int, list[Any]] = {}
     evals: dict[Instance, pytest.Item] = {}
@@ -289,7 +289,7 @@ class AsyncFixtures:
         function: Any = fixturedef.func
         if not _is_async(function) or (item := asker_of(request)) is None or not _is_ours(item):
             return (yield)
-        # Do as plugins for async tests do: pytest has no other way to set up an async fixture.
+        # Plugins for async tests do the same, because pytest has no other way to set up an async fixture.
         fixturedef.func = self._plain(fixturedef, item)  # type: ignore[misc]  # final for pytest's own type checks
         try:
             return (yield)
@@ -301,7 +301,7 @@ class AsyncFixtures:
             fixturedef.func = function  # type: ignore[misc]  # as above
 
     def _plain(self, definition: pytest.FixtureDef[Any], item: pytest.Item) -> Any:
-        """Return the replacement; it raises NotForEvals if other tests use it, or if the loop would wait for itself."""
+        """Return a replacement; it raises NotForEvals if other tests use it, or if the loop would wait for itself."""
         instance = (definition, _home(item, definition))
         if definition.scope != "function" and instance in self._others:
             return partial(_raise, _refusal(definition, item, self._others[instance]))
@@ -327,13 +327,13 @@ def _wider(item: pytest.Item) -> Iterator[Any]:
         for definition in reversed(fixture_definitions(item, name)):
             if definition.scope != "function" and _is_async(definition.func):
                 yield definition
-            # A definition that requests its own name gets the one it overrides.
+            # A definition that requests its own name gets the definition that it overrides.
             if name not in definition.argnames:
                 break
 
 
 def _home(item: pytest.Item, definition: Any) -> object:
-    """Return the node for which pytest sets a fixture up once; a definition belongs to at most one package."""
+    """Return the node for which pytest sets up a fixture once; a definition belongs to at most one package."""
     if definition.scope == "class":
         return item.getparent(pytest.Class) or item
     return item.getparent(pytest.Module) if definition.scope == "module" else item.session

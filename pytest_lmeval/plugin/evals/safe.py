@@ -1,4 +1,4 @@
-"""Decide which narrow fixtures allow examples to start early, and set up such fixtures for each example."""
+"""Decide which function-scoped and class-scoped fixtures allow an early start, and set them up for each example."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_lmeval.text import OURS
 
 SAFE = "lm_safe_fixtures"
 _DJANGO = "pytest_django."
-# Autouse fixtures of pytest-django: each does nothing without its mark, or in a project without Django's settings.
+# Autouse fixtures of pytest-django: each has no effect without its mark, or in a project without Django's settings.
 _OF_MARKS = {
     "_django_db_marker": "django_db",
     "_django_isolate_apps": "django_isolate_apps",
@@ -28,7 +28,7 @@ _PATCHES = {"monkeypatch": "_pytest.monkeypatch", "mocker": "pytest_mock."}
 
 
 def reason_against(item: Any, name: str, definition: Any, safe: Sequence[str]) -> str:
-    """Return why a narrow fixture makes its examples run one at a time, or "" if it does nothing or is ``safe``."""
+    """Return why a fixture makes its examples run one at a time, or "" if it has no effect or is ``safe``."""
     if not is_needed(item, name, definition):
         return ""
     if name in _PATCHES:
@@ -45,12 +45,12 @@ def reason_against(item: Any, name: str, definition: Any, safe: Sequence[str]) -
 
 
 def is_needed(item: Any, name: str, definition: Any) -> bool:
-    """Return True if the function takes a fixture, or the fixture does something."""
+    """Return True if the function takes a fixture, or if the fixture has an effect."""
     return name in arguments_of(item) or not _does_nothing(item, name, definition)
 
 
 def order_of(fixtures: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Return names and definitions of ``fixtures``, each after those that it takes."""
+    """Return the names and definitions of ``fixtures``, each after the fixtures that it takes."""
     found: dict[str, Any] = {}
 
     def add(name: str) -> None:
@@ -75,7 +75,7 @@ def set_up(definition: Any, values: Mapping[str, Any], finishers: list[Callable[
 
 
 def described(name: str, definition: Any) -> str:
-    """Return a fixture's name with its place in the project, or with the package that it belongs to."""
+    """Return a fixture's name with its place in the project, or with the package to which it belongs."""
     function = inspect.unwrap(definition.func)
     code, module = getattr(function, "__code__", None), str(getattr(function, "__module__", ""))
     if code is None or code.co_filename.startswith(OURS) or "site-packages" in code.co_filename:
@@ -100,12 +100,12 @@ def _does_nothing(item: Any, name: str, definition: Any) -> bool:
         return item.get_closest_marker(mark) is None
     if name == "_live_server_helper":
         return "live_server" not in closure_of(item)
-    # An eval is no method of a unittest class.
+    # An eval is never a method of a unittest class.
     return name == "_django_setup_unittest" or (name in _OF_SETTINGS and not _has_django_settings())
 
 
 def _takers(item: Any, name: str) -> list[str]:
-    """Return the fixtures that take the fixture ``name`` and do something."""
+    """Return the fixtures that take the fixture ``name`` and have an effect."""
     return [
         each
         for each in closure_of(item)
@@ -120,7 +120,7 @@ def _has_django_settings() -> bool:
 
 
 def _is_plain(definition: Any) -> bool:
-    """Return True if a call of the fixture's function with its fixtures sets it up."""
+    """Return True if calling the fixture's function with the fixtures that it takes sets it up."""
     function = definition.func
     if (
         "request" in definition.argnames

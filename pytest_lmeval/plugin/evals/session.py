@@ -1,4 +1,4 @@
-"""Start the eval functions of one process, await each when pytest reaches it, and score it."""
+"""Start the eval functions of one process, and await and score each function when pytest reaches it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PATIENCE_S = 5.0
 _BLOCKED_S = 10.0
 _MOST_NOTES = 20
 _WORTH_A_NOTE_S = 1.0
-# Start a quarter more functions than requests may be in flight, as functions also do other work.
+# Start a quarter more functions than requests may be in flight, because functions also do other work.
 _MANY = 32
 # The beginnings of pytest's messages for a failed assertion.
 _FAILURES = ("assert", "AssertionError", "Failed")
@@ -65,7 +65,7 @@ class EvalSession:
         self._lms: dict[pytest.Item, LmBase] = {}
         self.running: dict[pytest.Item, Running] = {}
         self._now: Running | None = None
-        # Sentences, each shown once; and counts of examples that ran alone, by task and reason.
+        # The remarks to show once, and the numbers of examples that ran one at a time, by task and reason.
         self._notes: dict[str, None] = {}
         self._one_by_one: Counter[tuple[str, str]] = Counter()
         # The number and total seconds of each task's examples that could have run in threads.
@@ -103,8 +103,8 @@ class EvalSession:
     def is_begun_at_turn(self, item: Any, *, sets_up: bool = True) -> bool:
         """Return True if an item has started early, so that its fixtures must not be set up again.
 
-        If pytest sets up nothing now (``sets_up`` False), an item whose fixtures are all set up counts as started, and
-        none counts while an example waits for a fixture.
+        If pytest is not setting up the item now (``sets_up`` is False), an item whose fixtures are all set up counts as
+        started, unless an example waits for a fixture.
         """
         self._starter.ahead.skip_to(item.position)
         if self._shows_setup or (self._starter.needs_set_up and not sets_up):
@@ -112,9 +112,9 @@ class EvalSession:
         return item in self.running or (not sets_up and self._starter.values_at_turn(item) is not None)
 
     def begin(self, item: EvalItem, *, sets_up: bool = True) -> None:
-        """Start an item whose fixtures are set up, then others that may start early.
+        """Start an item whose fixtures are set up, then other items that may start early.
 
-        Set up the others' fixtures only if pytest is setting up the item now (``sets_up``).
+        Set up the fixtures of the other items only if pytest is setting up this item now (``sets_up``).
         """
         begun: list[Running] = []
         if item not in self.running:
@@ -276,7 +276,7 @@ class EvalSession:
             self._look_for_block(running)
 
     def _look_for_block(self, at_turn: Running) -> None:
-        """Note, once per task, that its code blocks the event loop, with the first line that did."""
+        """Report code that blocks the event loop, once per task, with the line that first blocked it."""
         loop = self.shared.loop
         silent = loop.silent_s()
         if silent < _BLOCKED_S or not (where := loop.busy_at()):
@@ -289,7 +289,7 @@ class EvalSession:
             return
         self._blocking.add(task)
         why = "it blocks the event loop; await there, or write def with threads=True"
-        note = f"{task}{': ' if task else ''}an eval function holds up all others at {where}: {why}"
+        note = f"{task}{': ' if task else ''}an eval function blocks all others at {where}: {why}"
         self._notes[note] = None
         terminal = self._config.pluginmanager.getplugin("terminalreporter")
         if terminal is not None and not is_worker(self._config):

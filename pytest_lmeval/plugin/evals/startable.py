@@ -35,8 +35,8 @@ _SKIPS = ("skip", "skipif", "xfail")
 class FixtureNeeds:
     """The fixtures that a function's items need, and the ``reason`` (if any) why they must not start early.
 
-    The summary shows the reason unless it is ``silent``. With ``has_tmp_path``, each item gets a temporary folder.
-    ``own`` are the safe fixtures that each item gets for itself, in the order of their set-up.
+    The summary shows the reason unless ``silent`` is set. With ``has_tmp_path``, each item gets a temporary folder.
+    ``own`` are the safe fixtures that are set up for each item, in the order of their set-up.
     """
 
     fixtures: _Definitions = ()
@@ -75,7 +75,7 @@ class Starter:
         return known[1]
 
     def values_at_turn(self, item: Any) -> dict[str, Any] | None:
-        """Return the fixture values of an item that did not start early; None unless all are set up."""
+        """Return the fixture values of an item that did not start early, or None unless all fixtures are set up."""
         if item.runs_beside or item.spec is None:
             return None
         needs = self.needs_of(item)
@@ -87,10 +87,10 @@ class Starter:
     def following(
         self, item: Any, begun: Mapping[pytest.Item, object], sets_up: bool
     ) -> Iterator[tuple[Any, dict[str, Any]]]:
-        """Yield examples to start beside the current ``item``, each with its fixture values.
+        """Yield examples to start while the current ``item`` runs, each with its fixture values.
 
-        The caller adds each to ``begun`` before it takes the next. Only ``sets_up`` allows setting up fixtures;
-        otherwise, an example that needs one has to wait.
+        The caller adds each to ``begun`` before it takes the next. With ``sets_up``, fixtures may be set up; otherwise,
+        an example that needs another fixture has to wait.
         """
         self.needs_set_up = False
         window = self._window
@@ -118,9 +118,9 @@ class Starter:
 
 
 def needs_of(item: pytest.Item, safe: Sequence[str]) -> FixtureNeeds:
-    """Return the fixtures that an item needs; all items of its function need the same.
+    """Return the fixtures that an item needs; all items of its function need the same fixtures.
 
-    ``safe`` are the fixtures of a narrow scope that the project allows to exist several times.
+    ``safe`` names the fixtures of function or class scope that the project allows to exist several times at once.
     """
     if any(item.get_closest_marker(name) is not None for name in _SKIPS):
         return FixtureNeeds(reason="marked", silent=True)
@@ -153,8 +153,8 @@ def needs_of(item: pytest.Item, safe: Sequence[str]) -> FixtureNeeds:
 
 
 def _of_narrow(item: pytest.Item, fixtures: Mapping[str, Any], safe: Sequence[str]) -> tuple[str, _Definitions]:
-    """Return why narrow fixtures prevent an early start, if they do, and the fixtures that do something."""
-    # Most projects have none.
+    """Return the reason against an early start, or "", and the function- or class-scoped fixtures with an effect."""
+    # Most projects have no such fixtures.
     from pytest_lmeval.plugin.evals.safe import is_needed, order_of, reason_against
 
     reasons = [reason_against(item, name, definition, safe) for name, definition in fixtures.items()]
@@ -167,7 +167,7 @@ def _are_there(needs: FixtureNeeds) -> bool:
 
 
 def values_for(item: Any, needs: FixtureNeeds, running: Any) -> dict[str, Any] | None:
-    """Return the values of an item's fixtures and parameters; None if one is not available early.
+    """Return the values of an item's fixtures and parameters, or None if a value is not available early.
 
     Set up missing fixtures on behalf of ``running``, the current item.
     """

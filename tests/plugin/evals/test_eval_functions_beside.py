@@ -267,7 +267,7 @@ def test_a_task_that_holds_up_all_others_at_several_places_is_named_once(project
     assert 0 == result.ret, result.stdout.str()
     # As it happens, and at the end.
     shown = result.stdout.str()
-    assert [2, 2] == [shown.count(f"{task}: an eval function holds up all others at tests/test_x.py:") for task in "xy"]
+    assert [2, 2] == [shown.count(f"{task}: an eval function blocks all others at tests/test_x.py:") for task in "xy"]
 
 
 @pytest.mark.parametrize("plugin", ["anyio", "pytest_asyncio"])

@@ -68,7 +68,8 @@ def _other_amounts(old: Sequence[ExampleResult], new: Sequence[ExampleResult]) -
     for what, (before, now) in (("requests", of_requests), ("tokens", [*map(_tokens, (old, new))])):
         if before and now and is_other_amount(before, now):
             change = f"{now / before - 1:+.0%}"
-            yield f"{now:,.4g} {what} per example now, in the baseline {before:,.4g} ({change.replace('%', ' %')})"
+            named = what.removesuffix("s") if now == 1 else what
+            yield f"{now:,.4g} {named} per example now, in the baseline {before:,.4g} ({change.replace('%', ' %')})"
 
 
 def _tokens(results: Iterable[ExampleResult]) -> float | None:

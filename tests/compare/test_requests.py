@@ -56,7 +56,7 @@ CASES: Any = (
     ("in other examples", asks(COLD), asks(COLD, HOT), []),
     ("without a score", results([step(COLD)], score=None), asks(HOT), []),
     ("twice", asks(NONE), results([step(NONE)] * 2), ["t: 2 requests per example now", "t: 20 tokens per example now"]),
-    ("half", results([step(NONE)] * 2), asks(NONE), ["t: 1 requests per example now", "t: 10 tokens per example now"]),
+    ("half", results([step(NONE)] * 2), asks(NONE), ["t: 1 request per example now", "t: 10 tokens per example now"]),
     ("a tenth", results([step(NONE, 100)]), results([step(NONE, 110)]), []),
     (
         "more",

@@ -55,7 +55,8 @@ def order_of(fixtures: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
 
     def add(name: str) -> None:
         for each in fixtures[name].argnames:
-            if each in fixtures and each not in found:
+            # A fixture that takes its own name overrides another.
+            if each in fixtures and each not in found and each != name:
                 add(each)
         found[name] = fixtures[name]
 

@@ -80,7 +80,11 @@ def test_exceptions_that_may_be_faults_of_the_surroundings_are_refused(project: 
 
 @pytest.mark.parametrize(
     ("package", "name", "is_refused"),
-    [("openai", "APIConnectionError", True), ("httpx", "ReadTimeout", True), ("pydantic", "ValidationError", False)],
+    [
+        ("openai", "APIConnectionError", True),
+        ("openai", "LengthFinishReasonError", False),
+        ("pydantic", "ValidationError", False),
+    ],
 )
 def test_faults_of_clients_are_refused(project: Project, package: str, name: str, is_refused: bool) -> None:
     needs.installed(package)

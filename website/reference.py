@@ -45,6 +45,11 @@ NEW = {
         ),
         "Public names": "BlockingLm Lm Row ToolCall eval_task",
     },
+    "the next version": {
+        "Options of pytest": "--lm-changed --lm-user-arg",
+        "Ini keys": "lm_changed_ignore lm_safe_fixtures",
+        "Public names": "BlockingUser Grade Judgment LmBase Step User",
+    },
 }
 _NOTE = "<!-- Written by website/reference.py: change the code, then run it. -->"
 

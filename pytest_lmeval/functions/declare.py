@@ -346,7 +346,7 @@ def rows_of(task: EvalFunction, folder: Path) -> DataRows:
         except SystemExit as error:  # pytest would report an internal error
             raise BadTaskFile(f"{where}: data: the function called sys.exit({error.code!r}); return rows") from error
     rows = _checked(given, where)
-    return DataRows(rows, _ids(rows, where), "", hashlib.sha256(row_text(rows).encode()).hexdigest())
+    return DataRows(rows, _ids(rows, where), "", hashlib.sha256(row_text(rows).encode("utf-8", "surrogatepass")).hexdigest())
 
 
 def _checked(given: object, where: str) -> Sequence[Mapping[str, Any]]:

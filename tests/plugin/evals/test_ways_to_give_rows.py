@@ -86,3 +86,14 @@ def test_rows_that_cannot_be_read_are_a_bad_file_that_says_where(project: Projec
     assert 2 == code
     assert [] == [said for said in faults.values() if said not in output], output
     assert "eval_task: write @eval_task(), with parentheses" in output
+
+
+def test_a_row_with_a_lone_surrogate_is_a_row_like_any_other(project: Project) -> None:
+    project.write(
+        "tests/test_x.py",
+        "from pytest_lmeval import eval_task\n"
+        "@eval_task('x', data=[{'id': 'a', 'q': 'caf\\udce9'}, {'id': 'b', 'q': 'ok'}])\n"
+        "def test_x(row, lm):\n    lm.output(row['q'])\n    lm.score('s', 1)\n",
+    )
+    project.run("tests", "--lm-adapter=none").assert_outcomes(passed=2)
+    assert {"x:a", "x:b"} == project.ledger().keys()

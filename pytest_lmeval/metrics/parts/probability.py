@@ -66,7 +66,7 @@ def bits_per_byte(total: float, size: int) -> float:
 
 
 def expected_calibration_error(confidences: Sequence[float], hits: Sequence[bool], bins: int = BINS) -> float:
-    """Return the mean distance, in [0, 1], of confidence and share of hits, over ``bins`` bins of equal width.
+    """Return the mean distance, in [0, 1], between confidence and share of hits, over ``bins`` bins of equal width.
 
     Bins are weighted by size; a confidence on a border belongs to the bin below (M. P. Naeini, G. F. Cooper and M.
     Hauskrecht, AAAI 2015; C. Guo et al., ICML 2017). At least one value is required.

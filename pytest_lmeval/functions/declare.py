@@ -346,7 +346,8 @@ def rows_of(task: EvalFunction, folder: Path) -> DataRows:
         except SystemExit as error:  # pytest would report an internal error
             raise BadTaskFile(f"{where}: data: the function called sys.exit({error.code!r}); return rows") from error
     rows = _checked(given, where)
-    return DataRows(rows, _ids(rows, where), "", hashlib.sha256(row_text(rows).encode("utf-8", "surrogatepass")).hexdigest())
+    text = row_text(rows).encode("utf-8", "surrogatepass")
+    return DataRows(rows, _ids(rows, where), "", hashlib.sha256(text).hexdigest())
 
 
 def _checked(given: object, where: str) -> Sequence[Mapping[str, Any]]:

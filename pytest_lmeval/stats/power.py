@@ -20,9 +20,9 @@ def detectable_drop(spread: float, weight: float, alpha: float) -> float | None:
     """Return the smallest drop of a mean score, in (0, 1], that the test detects four times in five, or None.
 
     ``spread`` is the variance of the change under tossed signs: the sum of the squared parts that the independent units
-    contribute. ``weight`` is what this sum would be if each unit changed from right to wrong. The result is the drop for 1 /
-    ``weight`` right-or-wrong examples, of which the share ``spread / weight`` differs by chance alone. If at most 20 of
-    these examples differ, it comes from :func:`flip_power`, otherwise from a normal distribution.
+    contribute. ``weight`` is what this sum would be if each unit changed from right to wrong. The result is the drop
+    for 1 / ``weight`` right-or-wrong examples, of which the share ``spread / weight`` differs by chance alone. If at
+    most 20 of these examples differ, it comes from :func:`flip_power`, otherwise from a normal distribution.
     """
     n, noise = max(1, round(1 / weight)), min(1.0, spread / weight)
     if n * noise > _COUNTED:

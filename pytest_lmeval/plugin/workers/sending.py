@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -54,9 +54,9 @@ class WorkerNeeds:
         input_of_worker(node)[NEEDS] = {"calls": calls_do, "quiet": is_quiet, "python": sys.version}
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_report_from_serializable(self, data: dict[str, Any]) -> Generator[None, Any, Any]:
+    def pytest_report_from_serializable(self, data: dict[str, object]) -> Generator[None, Any, Any]:
         if (packed := data.pop(_PACKED, None)) is not None:
-            data.update(marshal.loads(packed))
+            data.update(marshal.loads(cast("bytes", packed)))
         return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -219,7 +219,7 @@ def read_shards(paths: Iterable[Path]) -> list[RunFile]:
 
 
 def merge(shards: Sequence[RunFile]) -> RunFile:
-    """Return the run of all its ``shards``, under the path of the first; raise as :func:`check_shards` does."""
+    """Merge ``shards`` into one run with the path of the first; raise as :func:`check_shards` does."""
     check_shards(shards)
     infos = _infos(shards)
     return replace(

@@ -101,7 +101,7 @@ def read_calls(folders: Iterable[Path], asking: str) -> CallsByExample:
 
 
 def known_calls(journal: CallsByExample, held: ExampleResult | None, example: tuple[str, str]) -> KnownCalls:
-    """Return the calls of an example in the journal and the result that a run resumes from."""
+    """Return the calls of an example from the journal and from the result that a run resumes."""
     recorded = {} if held is None else calls_in(held.details)
     # The journal has the ends of calls that a ledger lacks.
     calls = {**recorded, **journal.get(example, {})}

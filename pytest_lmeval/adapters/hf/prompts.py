@@ -135,7 +135,7 @@ class Prompts:
         return whole[len(start) :] if whole.startswith(start) else self.decode(written)
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Return the text of ``tokens`` without special tokens and with all blanks."""
+        """Return the text of ``tokens``, omitting special tokens and keeping all whitespace."""
         kept = self._kept
         if not kept.isdisjoint(tokens):
             tokens = [token for token in tokens if token in kept or token not in self._special]

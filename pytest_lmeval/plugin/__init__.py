@@ -232,9 +232,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
         prepare(tasks, session)
         if is_worker(session.config):
-            from pytest_lmeval.plugin.workers.sending import pack_reports, send_contents
+            from pytest_lmeval.plugin.workers.sending import send_contents
 
-            pack_reports(session.config)
             send_contents(session, tasks)
 
 

@@ -6,12 +6,10 @@ This module only uses hooks of pytest and xdist. The controller lists its needs 
 from __future__ import annotations
 
 import json
-import marshal
-import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from hashlib import blake2b
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -51,13 +49,7 @@ class WorkerNeeds:
         calls_do = not is_listened_to(self._config.hook, hooks)
         # -v writes a line when a test begins, and progress with xdist's own schedulers needs every test's start.
         is_quiet = calls_do and getattr(option, "verbose", 0) <= 0 and option.dist == "load"
-        input_of_worker(node)[NEEDS] = {"calls": calls_do, "quiet": is_quiet, "python": sys.version}
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_report_from_serializable(self, data: dict[str, object]) -> Generator[None, Any, Any]:
-        if (packed := data.pop(_PACKED, None)) is not None:
-            data.update(marshal.loads(cast("bytes", packed)))
-        return (yield)
+        input_of_worker(node)[NEEDS] = {"calls": calls_do, "quiet": is_quiet}
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, object, object]:
@@ -70,25 +62,6 @@ class WorkerNeeds:
         return outcome
 
 
-class PackedReports:
-    """Sends each report of a worker as one value: execnet takes microseconds for each, a sixth of a run of examples."""
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_report_to_serializable(self) -> Generator[None, Any, Any]:
-        data = yield
-        try:
-            return {_PACKED: marshal.dumps(data)}
-        except ValueError:  # execnet accepts or refuses the values of other plugins
-            return data
-
-
-def pack_reports(config: pytest.Config) -> None:
-    """Send reports as one value if the controller runs the same Python, whose format of values is the same."""
-    if worker_input(config).get(NEEDS, {}).get("python") == sys.version:
-        config.pluginmanager.register(PackedReports(), "lmeval-packed-reports")
-
-
-_PACKED = "lmeval_packed"
 _MARK = "lmeval-contents:"
 _FIRST = pytest.StashKey[tuple[str, dict[str, str]]]()
 """The first worker's name, and its examples' hashes by node id."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from tests.adapters.openai.scripted_server import Exchange, ScriptedServer, chat, json_reply, serving, status
+from tests.adapters.openai.scripted_server import Exchange, chat, json_reply, serving, status
 from tests.clients_server import serves
 from tests.conftest import BOTH, Project
+from tests.plugin.evals.models_by_request import BASELINE, UPDATE, App
 
 KNOWS = {"good": 1, "mini": 2, "router": 1, "writer": 1, "vendor/good.v1": 1}
 """The models of the server, and what each of them adds to a number."""
@@ -28,50 +29,20 @@ async def _answers(exchange: Exchange) -> None:
 
 @pytest.fixture
 def app(project: Project) -> Iterator[App]:
-    project.copy("models_by_request")
-    with serving([_answers]) as server:
-        yield App(project, server)
+    with App.answered_by(project, _answers) as found:
+        yield found
 
 
-class App:
-    """The project, run with a server of several models."""
-
-    def __init__(self, project: Project, server: ScriptedServer) -> None:
-        self.project = project
-        self.server = server
-
-    @property
-    def url(self) -> str:
-        return self.server.base_url
-
-    def run(self, *arguments: str, adapter: str = "openai:") -> Any:
-        address = f"base_url={self.url}"
-        return self.project.run_pytest(
-            "test_app.py", f"--lm-adapter={adapter}", f"--lm-adapter-arg={address}", *arguments
-        )
-
-    def asked(self) -> dict[str, int]:
-        """Return how often each model was asked since this was last called."""
-        found: dict[str, int] = {}
-        for seen in self.server.requests:
-            found[seen.json["model"]] = found.get(seen.json["model"], 0) + 1
-        self.server.requests.clear()
-        return found
-
-    def row(self) -> dict[str, Any]:
-        row: dict[str, Any] = self.project.board()["tasks"][0]
-        return row
-
-
-BASELINE = ("--lm-gate=baseline", "--lm-baseline=baseline.json")
-UPDATE = (*BASELINE, "--lm-update-baseline")
+def asked(app: App) -> dict[str, int]:
+    """Return how often each model was asked since this was last called."""
+    return Counter(body["model"] for body in app.asked())
 
 
 def test_a_model_that_the_application_asks_for_and_that_did_not_answer_makes_the_baseline_stale(app: App) -> None:
     assert 0 == app.run(*UPDATE, adapter="openai:good").ret
     app.project.edit("app.py", '"good"', '"mini"')
     result = app.run(*BASELINE, adapter="openai:good")
-    assert (1, {"good": 24}) == (result.ret, app.asked()), result.stdout.str()
+    assert (1, {"good": 24}) == (result.ret, asked(app)), result.stdout.str()
     gate = app.project.board()["gate"]
     assert "stale" == gate["verdict"]
     assert gate["reasons"][0].startswith(
@@ -87,39 +58,41 @@ def test_a_model_that_the_application_asks_for_and_that_did_not_answer_makes_the
 @pytest.mark.parametrize("processes", BOTH)
 def test_the_model_that_the_application_names_is_asked_and_a_change_of_it_is_tested(app: App, processes: str) -> None:
     assert 0 == app.run(*UPDATE, processes).ret
-    assert ("openai", {"good": 12}) == (app.project.board()["adapter"], app.asked())
+    assert ("openai", {"good": 12}) == (app.project.board()["adapter"], asked(app))
     assert {"asked": {"good": 12}, "answered": {"good": 12}} == app.row()["models"]
     unchanged = app.run(*BASELINE)
     assert (0, "pass") == (unchanged.ret, app.project.board()["gate"]["verdict"])
     assert "requests ask for" not in unchanged.stdout.str()
 
     app.project.edit("app.py", '"good"', '"mini"')
-    app.asked()
+    asked(app)
     result = app.run(*BASELINE, processes)
     assert (1, "regression") == (result.ret, app.project.board()["gate"]["verdict"]), result.stdout.str()
     result.stdout.fnmatch_lines(["*ask: requests ask for mini (12) now, in the baseline for good (12)*"])
-    assert (0.0, {"mini": 12}) == (app.row()["score"], app.asked())
+    assert (0.0, {"mini": 12}) == (app.row()["score"], asked(app))
     assert {"asked": {"mini": 12}, "answered": {"mini": 12}} == app.row()["models"]
 
 
 def test_a_task_of_records_names_no_model_and_is_refused_before_anything_is_asked(app: App) -> None:
     app.project.task("tasks/t.jsonl", app.project.record("a", "1"))
     result = app.run("tasks")
-    assert (3, {"good": 12}) == (result.ret, app.asked()), result.stdout.str()
+    assert (3, {"good": 12}) == (result.ret, asked(app)), result.stdout.str()
     assert {"ask": 1.0, "t": None} == {row["task"]: row["score"] for row in app.project.board()["tasks"]}
     result.stdout.fnmatch_lines(["*task 't': it names no model, and openai: has none*--lm-adapter=openai:MODEL*"])
     # Without a task that can be asked there is no run.
     (app.project.path / "test_app.py").write_text("")
     alone = app.run("tasks")
-    assert (4, {}) == (alone.ret, app.asked()), alone.stdout.str()
+    assert (4, {}) == (alone.ret, asked(app)), alone.stdout.str()
     alone.stderr.fnmatch_lines(["*task 't': it names no model, and openai: has none*--lm-adapter=openai:MODEL*"])
 
 
 @pytest.mark.parametrize("option", ["--lm-judge", "--lm-user"])
 def test_a_judge_or_user_that_names_no_model_is_refused_before_anything_is_asked(app: App, option: str) -> None:
-    app.project.write("pyproject.toml", f'[tool.lmeval.adapters.named]\nadapter = "openai:"\nbase_url = "{app.url}"\n')
+    app.project.write(
+        "pyproject.toml", f'[tool.lmeval.adapters.named]\nadapter = "openai:"\nbase_url = "{app.server.base_url}"\n'
+    )
     result = app.run(f"{option}=named")
-    assert (4, {}) == (result.ret, app.asked()), result.stdout.str()
+    assert (4, {}) == (result.ret, asked(app)), result.stdout.str()
     result.stderr.fnmatch_lines(["*openai: has no model of its own*openai:MODEL with --lm-judge or --lm-user*"])
 
 
@@ -149,7 +122,7 @@ def test_nameless(row, lm):
 def test_a_request_that_names_no_model_makes_its_example_an_error_that_says_what_to_write(app: App) -> None:
     app.project.write("test_app.py", NAMELESS)
     result = app.run()
-    assert (3, {"mini": 1}) == (result.ret, app.asked()), result.stdout.str()
+    assert (3, {"mini": 1}) == (result.ret, asked(app)), result.stdout.str()
     statuses = {record["id"]: record["status"] for record in app.project.ledger().values()}
     assert {"ask": "error", "client": "error", "named": "passed"} == statuses
     result.stdout.fnmatch_lines(
@@ -178,7 +151,7 @@ def test_an_application_of_two_models_is_scored_with_both(app: App) -> None:
     prices = "[tool.lmeval.prices.router]\nprice_input = 1000\nprice_output = 1000\n"
     app.project.write("pyproject.toml", prices)
     first = app.run(*UPDATE)
-    assert (0, {"router": 6, "writer": 6}) == (first.ret, app.asked())
+    assert (0, {"router": 6, "writer": 6}) == (first.ret, asked(app))
     first.stdout.fnmatch_lines(["took *cost at least 0.1*"])
     result = app.run(*BASELINE)
     assert 0 == result.ret, result.stdout.str()
@@ -243,13 +216,13 @@ price_output = 1000
 def test_prices_that_are_none_are_refused(app: App, table: str, said: str) -> None:
     app.project.write("pyproject.toml", table)
     result = app.run()
-    assert (4, {}) == (result.ret, app.asked())
+    assert (4, {}) == (result.ret, asked(app))
     assert said in result.stderr.str()
 
 
 def test_prices_without_a_model_are_refused(app: App) -> None:
     result = app.run("--lm-adapter-arg=price_input=1", "--lm-adapter-arg=price_output=1")
-    assert (4, {}) == (result.ret, app.asked())
+    assert (4, {}) == (result.ret, asked(app))
     result.stderr.fnmatch_lines(["*price_input needs a model; expected ?tool.lmeval.prices.MODEL]*"])
 
 
@@ -277,11 +250,11 @@ def test_answers_of_several_models_are_cached_resumed_and_replayed_by_name(app: 
     app.project.edit("app.py", 'MODEL = "good"', 'ROUTER = "router"')
     app.project.write("test_app.py", TWO)
     assert 0 == app.run(*UPDATE, "--lm-cache=cache").ret
-    app.asked()
+    asked(app)
     result = app.run(*BASELINE, "--lm-cache=cache")
-    assert (0, {}) == (result.ret, app.asked()), result.stdout.str()
+    assert (0, {}) == (result.ret, asked(app)), result.stdout.str()
     assert 0 == app.run("--lm-resume").ret
-    assert {} == app.asked()
+    assert {} == asked(app)
 
     replayed = app.project.run_pytest(
         "test_app.py", "--lm-adapter=replay:reports/ledger.jsonl", "--lm-report-dir=replayed", *BASELINE
@@ -294,7 +267,7 @@ def test_answers_of_several_models_are_cached_resumed_and_replayed_by_name(app: 
     # Another model is another question: neither cache nor recording has an answer to it.
     app.project.edit("app.py", '"router"', '"mini"')
     assert 1 == app.run(*BASELINE, "--lm-cache=cache").ret
-    assert 6 == app.asked()["mini"]
+    assert 6 == asked(app)["mini"]
     # The application leaves the connections of refused requests open.
     ignored = ("-Wignore::pytest.PytestUnraisableExceptionWarning",)
     replayed = app.project.run_pytest(

@@ -8,13 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.scripted_server import Exchange, ScriptedServer, chat, json_reply, serving, status
+from tests.adapters.openai.scripted_server import Exchange, chat, json_reply, serving, status
 from tests.clients_server import serves
 from tests.conftest import BOTH, Project
-
-ASKED = '"messages": [{"role": "user", "content": question}]'
-BASELINE = ("--lm-gate=baseline", "--lm-baseline=baseline.json")
-UPDATE = (*BASELINE, "--lm-update-baseline")
+from tests.plugin.evals.models_by_request import ASKED, BASELINE, UPDATE, App
 
 
 async def _answers(exchange: Exchange) -> None:
@@ -28,44 +25,8 @@ async def _answers(exchange: Exchange) -> None:
 
 @pytest.fixture
 def app(project: Project) -> Iterator[App]:
-    project.copy("models_by_request")
-    with serving([_answers]) as server:
-        yield App(project, server)
-
-
-class App:
-    """The project, run with a server that answers any model and options."""
-
-    def __init__(self, project: Project, server: ScriptedServer) -> None:
-        self.project = project
-        self.server = server
-
-    def run(self, *arguments: str, adapter: str = "openai:") -> pytest.RunResult:
-        address = f"--lm-adapter-arg=base_url={self.server.base_url}"
-        return self.project.run_pytest("test_app.py", f"--lm-adapter={adapter}", address, *arguments)
-
-    def asked(self) -> list[dict[str, Any]]:
-        """Return the bodies that the server got since this was last called."""
-        found = [seen.json for seen in self.server.requests]
-        self.server.requests.clear()
-        return found
-
-    def names(self, options: str) -> None:
-        """Let the application's requests name these options."""
-        self.project.edit("app.py", ASKED, f"{ASKED}, {options}")
-
-    def row(self, report: str = "reports") -> dict[str, Any]:
-        row: dict[str, Any] = self.project.board(report)["tasks"][0]
-        return row
-
-    def baseline_row(self) -> dict[str, Any]:
-        row: dict[str, Any] = json.loads((self.project.path / "baseline.json").read_text())["tasks"][0]
-        return row
-
-    def remarks(self) -> list[str]:
-        """Return what the reasons of the verdict say about requests."""
-        reasons = self.project.board()["gate"]["reasons"]
-        return [reason for reason in reasons if "requests have " in reason or " per example now" in reason]
+    with App.answered_by(project, _answers) as found:
+        yield found
 
 
 def test_a_request_is_sent_as_the_client_made_it(app: App) -> None:

@@ -275,7 +275,7 @@ def adapter() -> str:
     """Return the page of the members of an adapter."""
     parts = [("Answers", AnsweringAdapter), ("Attributes", AdapterFacts), ("During a run", RunningAdapter)]
     found = [
-        "# Members of an adapter\n\n[Adapters](../adapters.md) shows some at work. An adapter has a `name` and one of "
+        "# Members of an adapter\n\n[Adapters](../adapters.md) has examples. An adapter has a `name` and one of "
         "the methods that answer, and may lack all others. A member of a wrong type is refused before it is asked.\n"
     ]
     for title, kind in parts:

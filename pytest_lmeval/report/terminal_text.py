@@ -176,7 +176,7 @@ def measure_lines(board: Leaderboard, screen: Screen) -> list[str]:
 
 
 def comparison_lines(comparison: Mapping[str, Any] | None, screen: Screen = WHOLE) -> list[str]:
-    """Return a table of the changes against the baseline, and the first examples that got worse; empty without one."""
+    """Return a table of changes since the baseline, and the first worse examples; empty without a comparison."""
     if comparison is None:
         return []
     changes = [*comparison["tasks"], comparison["pooled"]]

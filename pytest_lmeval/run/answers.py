@@ -254,7 +254,7 @@ class ModelAnswers:
         return self.engine.respond(unit, partial(self._requests, render))
 
     def asked(self, unit: Unit) -> tuple[Prompt, Sequence[Request]] | None:
-        """Return a unit's prompt and its requests for one repeat, once; None if nothing was rendered."""
+        """Return and forget a unit's prompt and its requests for one repeat; return None if nothing was rendered."""
         return self._asked.pop(unit, None)
 
     def forget(self, unit: Unit) -> None:

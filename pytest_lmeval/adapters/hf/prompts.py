@@ -209,7 +209,7 @@ def _turn(message: Message) -> dict[str, object]:
 
 
 def _with_blanks_behind(request: LogLikelihood) -> LogLikelihood:
-    """If the request says so, move blanks from the end of the context to the continuation: tokenizers join them."""
+    """Move trailing blanks of the context to the continuation if the request demands it: tokenizers join the two."""
     bare = request.context.rstrip()
     if not request.moves_blanks or request.messages or not bare:
         return request

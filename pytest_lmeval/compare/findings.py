@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_lmeval.compare.remarks import floor_without_score
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.leaderboard.aggregations import FIELDS, LEAST
+from pytest_lmeval.leaderboard.board import SERVICE
 from pytest_lmeval.leaderboard.rows import rows_called
 from pytest_lmeval.numbers import beside, is_count
 from pytest_lmeval.records.boardfile import NO_RESULT, NOT_COMPARED
@@ -252,7 +253,7 @@ def _over_limit(spent: Mapping[str, float | int], field: str, most: float) -> st
 
 def during(board: Leaderboard) -> str:
     """Return a sentence about requests that came while examples ran and belong to none, or ""."""
-    service = board.facts.manifest.get("service")
+    service = board.facts.manifest.get(SERVICE)
     count = service.get("during") if isinstance(service, Mapping) else None
     if not is_count(count) or not count:
         return ""
@@ -268,7 +269,7 @@ RULES = (
     Rule(
         "service",
         "limit",
-        lambda board, settings: settings.strict and "service" in board.facts.manifest,
+        lambda board, settings: settings.strict and SERVICE in board.facts.manifest,
         lambda board, settings: [reason] if settings.strict and (reason := during(board)) else [],
     ),
 )

@@ -46,6 +46,8 @@ _CUT_OFF, _UNPARSED, _IS_SCORED = map(attrgetter, ("answer.cut_off", "outcome.un
 SCHEMA = "pytest-lmeval/leaderboard/2"
 RERUN_USAGE = "rerun_usage"
 """The manifest's entry with the usage of attempts that were made again, which no result has."""
+SERVICE = "service"
+"""The manifest's entry with the totals of requests outside of examples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +344,7 @@ def rerun_usage(facts: RunFacts) -> Mapping[str, float]:
 
 def _outside(facts: RunFacts) -> Mapping[str, float]:
     """Return the usage of requests outside of examples."""
-    service = facts.manifest.get("service")
+    service = facts.manifest.get(SERVICE)
     return _amounts(service.get("usage") if isinstance(service, Mapping) else None)
 
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.leaderboard.board import Leaderboard
+from pytest_lmeval.leaderboard.board import SERVICE, Leaderboard
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.records.boardfile import set_aside_ledger
 from pytest_lmeval.records.ledger_lines import LEDGER_SCHEMA, is_complete
-from pytest_lmeval.records.service import NONE_OUTSIDE, SERVICE, Outside
+from pytest_lmeval.records.service import NONE_OUTSIDE, Outside
 
 if TYPE_CHECKING:
     from pytest_lmeval.records.stored import StoredLine, StoredLines

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.leaderboard.board import SCHEMA, Leaderboard, RunFacts, build_board
+from pytest_lmeval.leaderboard.board import SCHEMA, SERVICE, Leaderboard, RunFacts, build_board
 from pytest_lmeval.leaderboard.board import digest as digest_of
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.records.boards_read import board_facts, board_infos, board_results, facts_from
 from pytest_lmeval.records.ledger_lines import LEDGER_SCHEMA, LedgerRuns, is_ledger, read_ledger
 from pytest_lmeval.records.recorded import check_schema, parse_json, recorded_aggregates, recorded_info, recorded_result
-from pytest_lmeval.records.service import NONE_OUTSIDE, SERVICE, Outside
+from pytest_lmeval.records.service import NONE_OUTSIDE, Outside
 from pytest_lmeval.text import item_name
 from pytest_lmeval.types import ExampleResult
 

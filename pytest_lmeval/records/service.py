@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, fields
 
 from pytest_lmeval.frozen import dataclass
+from pytest_lmeval.leaderboard.board import SERVICE
 from pytest_lmeval.leaderboard.details import answered_requests
 from pytest_lmeval.numbers import is_count, is_number
 
 OUTSIDE = ("", "")
 """The task and the id of a request that belongs to no example."""
-SERVICE = "service"
-"""The field of the ``run`` line, and of the manifest, which has only the totals."""
 
 
 @dataclass(frozen=True, slots=True)

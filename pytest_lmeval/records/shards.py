@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.leaderboard.board import RERUN_USAGE, Leaderboard, RunFacts, rerun_usage, total_usage
+from pytest_lmeval.leaderboard.board import RERUN_USAGE, SERVICE, Leaderboard, RunFacts, rerun_usage, total_usage
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.records.ledger import ending, ledger_line, result_line
 from pytest_lmeval.records.receipt import RUN_ID, named_run
 from pytest_lmeval.records.runfile import RunFile, examples_of, read_run
-from pytest_lmeval.records.service import SERVICE, joined
+from pytest_lmeval.records.service import joined
 
 _SHARD = re.compile(r"([1-9]\d{0,8})/([1-9]\d{0,8})")
 _SHOWN = 5

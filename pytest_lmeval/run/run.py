@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from pytest_lmeval.adapters.facts import AdapterFacts
 from pytest_lmeval.asking.engine import Ahead
 from pytest_lmeval.errors import AdapterError, BudgetSpent, UsageError
+from pytest_lmeval.leaderboard.board import SERVICE
 from pytest_lmeval.leaderboard.quarantine import Quarantine
 from pytest_lmeval.records.answers import Journal
-from pytest_lmeval.records.service import SERVICE, Outside
+from pytest_lmeval.records.service import Outside
 from pytest_lmeval.redaction import Scrubber
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.run.answers import Engines, Judges, Model, ModelAnswers, OnWait, Render, model_facts, model_of

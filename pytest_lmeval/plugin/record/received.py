@@ -11,12 +11,13 @@ import pytest
 
 from pytest_lmeval.errors import INCOMPLETE
 from pytest_lmeval.frozen import dataclass
+from pytest_lmeval.leaderboard.board import SERVICE
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.collect.locate import is_plain_python
 from pytest_lmeval.plugin.common.report import WorkerReport
 from pytest_lmeval.plugin.private.reports import is_rerun
 from pytest_lmeval.plugin.private.workers import is_stepwise_stop, worker_failures
-from pytest_lmeval.records.service import SERVICE, Outside, joined
+from pytest_lmeval.records.service import Outside, joined
 from pytest_lmeval.types import FAILED, UNSCORED, ExampleResult
 
 if TYPE_CHECKING:

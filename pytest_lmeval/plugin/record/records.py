@@ -14,7 +14,7 @@ import pytest
 from pytest_lmeval.asking.policy import Wait
 from pytest_lmeval.compare.gate import Decision, decide, renewed
 from pytest_lmeval.errors import INCOMPLETE, UsageError
-from pytest_lmeval.leaderboard.board import RERUN_USAGE, Leaderboard, RunFacts, aggregate, build_board
+from pytest_lmeval.leaderboard.board import RERUN_USAGE, SERVICE, Leaderboard, RunFacts, aggregate, build_board
 from pytest_lmeval.leaderboard.details import asked_model
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.asking.state import files_of_run, make_run
@@ -49,7 +49,7 @@ from pytest_lmeval.records.answers import remove_journal
 from pytest_lmeval.records.boardfile import set_aside_reports
 from pytest_lmeval.records.ledger import Ledger, ending
 from pytest_lmeval.records.ledger_lines import IN_MEMORY, LONG
-from pytest_lmeval.records.service import SERVICE, Outside
+from pytest_lmeval.records.service import Outside
 from pytest_lmeval.report.wording import cache_lines
 from pytest_lmeval.run.resumption import Resumption
 from pytest_lmeval.run.settings import timestamp

@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 OURS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 """The folder of this package, as the beginning of its modules' paths."""
+PACKAGE_FOLDERS = frozenset({"dist-packages", "site-packages"})
+"""The names of folders that hold installed packages."""
 
 # CI runners obey these commands in a job's output: ``::`` at the start of a line, after blanks, and ``##[``,
 # ``##vso[``, ``##teamcity[`` anywhere. Each match ends with the character to escape.
@@ -138,9 +140,14 @@ def raised_in(error: BaseException, *, skips: Callable[[str], bool]) -> str:
     return ""
 
 
+def is_of_package(path: str) -> bool:
+    """Return True if a source file belongs to an installed package."""
+    return not PACKAGE_FOLDERS.isdisjoint(path.split(os.sep))
+
+
 def is_installed(path: str) -> bool:
     """Return True if a source file belongs to an installed package or to the standard library."""
-    return f"{os.sep}site-packages{os.sep}" in path or path.startswith((sys.base_prefix, "<"))
+    return is_of_package(path) or path.startswith((sys.base_prefix, "<"))
 
 
 def portable_path(path: str) -> str:

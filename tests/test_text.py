@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from pytest_lmeval.text import holds_command, node_path, printable
+from pytest_lmeval.text import holds_command, is_installed, is_of_package, node_path, printable
 from tests.runner_log import ORDERS, commands_in
 from tests.tables import each_row
 
@@ -68,3 +70,19 @@ def test_a_path_is_one_word_of_a_node_id() -> None:
     assert "a/\\x3a\\x3aerror\\x3a\\x3a\\nb.jsonl" == node_path("a/::error::\nb.jsonl")
     assert "\\x23#[a]\\u202e\\udcff" == node_path("##[a]\u202e\udcff")
     assert "ünï cödé\xa0[1]: 2.jsonl" == node_path("ünï cödé\xa0[1]: 2.jsonl")
+
+
+@each_row(
+    ("path", "package", "installed"),
+    [
+        ("/p/.venv/lib/python3/site-packages/a/b.py", True, True),
+        ("/usr/local/lib/python3/dist-packages/a.py", True, True),
+        (os.__file__, False, True),
+        ("<string>", False, True),
+        ("/p/app.py", False, False),
+        ("/p/site-packages.py", False, False),
+        ("/p/site-packages-of-mine/app.py", False, False),
+    ],
+)
+def test_installed_code_is_told_from_the_projects(path: str, package: bool, installed: bool) -> None:
+    assert (package, installed) == (is_of_package(path), is_installed(path))

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from pytest_lmeval.adapters.facts import adapter_name, is_ours, member
 from pytest_lmeval.adapters.resolve import Made, made_with
 from pytest_lmeval.redaction import is_secret_name
+from pytest_lmeval.text import PACKAGE_FOLDERS, is_of_package
 
 # Another API key gets the same answers, and a run without requests needs no key.
 _ACCESS = "api_key"
@@ -27,7 +28,6 @@ _ACCESS = "api_key"
 _NOT_ITS_OWN = frozenset({"think_tags", "options", "fingerprint"})
 # The maximum depth of nested objects to hash: configurations are shallow, and references may be circular.
 _NEAR = 3
-_INSTALLED = frozenset({"site-packages", "dist-packages"})
 _OURS = "pytest_lmeval."
 _PYTHON = Path(os.__file__).parent
 _KNOWN: dict[int, Identity] = {}
@@ -149,7 +149,7 @@ def is_of_project(kind: type) -> bool:
     if name.startswith(_OURS) or _is_of_python(name):
         return False
     try:
-        return not _INSTALLED & {*_file_of(name).parts}
+        return not is_of_package(str(_file_of(name)))
     except LookupError:
         return False
 
@@ -178,9 +178,9 @@ def _add(files: dict[Path, str], name: str, project: Path | None) -> None:
     # The import folder: the module's own, or that of its outermost package.
     depth = len(package.split(".")) if package else 0
     home = file.parents[depth] if len(file.parents) > depth else file.parent
-    first = [home] if home.name in _INSTALLED or project is None else [*dict.fromkeys((home, project))]
+    first = [home] if home.name in PACKAGE_FOLDERS or project is None else [*dict.fromkeys((home, project))]
     own = [home / package.partition(".")[0]] if package else []
-    counting = own if home.name in _INSTALLED else first
+    counting = own if home.name in PACKAGE_FOLDERS else first
     waiting = [_Module(name, package, file)]
     while waiting:
         module = waiting.pop()
@@ -220,7 +220,9 @@ def _along(name: str, path: list[str]) -> Iterator[_Module]:
 
 
 def _counts(file: Path, folders: Sequence[Path]) -> bool:
-    return any(file.is_relative_to(folder) and not _INSTALLED & {*file.relative_to(folder).parts} for folder in folders)
+    return any(
+        file.is_relative_to(folder) and not PACKAGE_FOLDERS & {*file.relative_to(folder).parts} for folder in folders
+    )
 
 
 def _names_in(data: bytes, package: str) -> Iterator[str]:

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from pytest_lmeval.functions.example import CURRENT, ExampleState
 from pytest_lmeval.functions.lost import watch_tasks
-from pytest_lmeval.text import OURS, portable_path
+from pytest_lmeval.text import OURS, is_installed, portable_path
 
 _BEAT_S = 0.5
 _GRACE_S = 2.0
@@ -78,7 +78,7 @@ class Loop:
             name = frame.f_code.co_filename
             if name.startswith(OURS):
                 return ""
-            if "site-packages" not in name and not name.startswith((sys.base_prefix, "<")):
+            if not is_installed(name):
                 return f"{portable_path(name)}:{frame.f_lineno} in {frame.f_code.co_name}"
             frame = frame.f_back
         return ""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from pytest_lmeval.functions.example import CURRENT, ExampleState
-from pytest_lmeval.text import error_text, raised_in
+from pytest_lmeval.text import error_text, is_of_package, raised_in
 
 _LONGEST_REASON = 4000
 
@@ -74,7 +74,7 @@ def describe(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     shown = error_text(error)[:_LONGEST_REASON]
-    place = raised_in(error, skips=lambda path: "site-packages" in path)
+    place = raised_in(error, skips=is_of_package)
     return f"{shown} ({place})" if place else shown
 
 

@@ -17,11 +17,10 @@ from pytest_lmeval.functions.steps import Step, total_usage
 from pytest_lmeval.leaderboard.details import DECIDED_BY, DURATION, FUNCTION, METRIC, OUTPUT, WHY
 from pytest_lmeval.scoring.evaluate import ScoringRules, evaluate, failed_result, question_of
 from pytest_lmeval.task import Prompt, Task, Tools
-from pytest_lmeval.text import error_text
+from pytest_lmeval.text import error_text, is_of_package
 from pytest_lmeval.types import Example, ExampleResult, Request, Response, Score
 
 _LONGEST_REASON = 4000
-_INSTALLED = ("site-packages", "dist-packages")
 _NOTHING_SAID = "nothing was asserted or scored: assert what is expected, or record a score with lm.score(name, value)"
 
 
@@ -115,7 +114,7 @@ class FailureRule:
         return not left_by or left_by[0].co_name.lstrip("_").startswith("assert")
 
     def _is_below(self, path: str) -> bool:
-        return not any(folder in path for folder in _INSTALLED) and Path(path).is_relative_to(self.root)
+        return not is_of_package(path) and Path(path).is_relative_to(self.root)
 
 
 class EvalUnit(Protocol):

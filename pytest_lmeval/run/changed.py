@@ -12,11 +12,10 @@ from pathlib import Path
 from types import FrameType
 
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.text import OURS
+from pytest_lmeval.text import OURS, is_of_package
 
 # A change of one of these files may change any task.
 _FOR_ALL = ("conftest.py", "pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg", "requirements*.txt", "*.lock")
-_INSTALLED = ("site-packages", "dist-packages")
 _MOST_NAMED = 3
 
 
@@ -83,7 +82,7 @@ class Dependencies:
         return ""
 
     def _is_own(self, path: str) -> bool:
-        return path.startswith(self._root) and not path.startswith(OURS) and not any(at in path for at in _INSTALLED)
+        return path.startswith(self._root) and not path.startswith(OURS) and not is_of_package(path)
 
     def _imported(self, path: str) -> Iterator[str]:
         if not path.endswith(".py"):

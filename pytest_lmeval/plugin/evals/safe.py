@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.plugin.private.items import arguments_of, closure_of, fixture_definitions
-from pytest_lmeval.text import OURS
+from pytest_lmeval.text import OURS, is_of_package
 
 SAFE = "lm_safe_fixtures"
 _DJANGO = "pytest_django."
@@ -79,7 +79,7 @@ def described(name: str, definition: Any) -> str:
     """Return a fixture's name with its place in the project, or with the package to which it belongs."""
     function = inspect.unwrap(definition.func)
     code, module = getattr(function, "__code__", None), str(getattr(function, "__module__", ""))
-    if code is None or code.co_filename.startswith(OURS) or "site-packages" in code.co_filename:
+    if code is None or code.co_filename.startswith(OURS) or is_of_package(code.co_filename):
         return f"fixture {name} of {module.partition('.')[0].lstrip('_') or '?'}"
     return f"fixture {name} ({os.path.basename(code.co_filename)}:{code.co_firstlineno})"
 

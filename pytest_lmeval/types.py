@@ -193,6 +193,13 @@ class Message:
             fields["tool_call_id"] = self.tool_call_id
         return fields
 
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Message:
+        """Return the message in ``fields``, in the format of :meth:`to_json`."""
+        calls = [(each["id"], each["function"]) for each in fields.get("tool_calls", ())]
+        tool_calls = tuple([ToolCall(id, function["name"], function["arguments"]) for id, function in calls])
+        return cls(fields["role"], fields["content"], tool_calls, fields.get("tool_call_id", ""))
+
 
 class Joined(tuple[Message, ...]):
     """A conversation whose messages include their line ends, so that :func:`formatters.joined` must render it."""
@@ -444,7 +451,8 @@ class ExampleQuestion:
     requests to the model. ``cluster`` groups examples that share something, such as a source text. A failing
     ``must_pass`` example fails the run. ``line`` is the line in the file, from 1; ``place`` is the number of data rows
     before this example, if lines do not give the order. ``item`` is the name of the test item, or "" if the name
-    follows from the example's id. ``tags`` are words that select the example.
+    follows from the example's id. ``tags`` are words that select the example. ``messages`` are the prompt with its
+    roles if it is a conversation, and ``prompt`` is then the text of all messages.
     """
 
     task: str
@@ -463,6 +471,7 @@ class ExampleQuestion:
     scoring_hash: str = ""
     place: int = 0
     tags: tuple[str, ...] = ()
+    messages: tuple[Message, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -593,6 +602,7 @@ class ExampleResult(_Fields):
         fields = {**_IF_ANY, **json.loads(line)}
         for name in _TUPLES:
             fields[name] = tuple(fields[name])
+        fields["messages"] = tuple(map(Message.from_json, fields["messages"]))
         return cls(
             question=ExampleQuestion(**dict(zip(_QUESTION, _question_items(fields), strict=True))),
             answer=ExampleAnswer(**dict(zip(_ANSWER, _answer_items(fields), strict=True))),
@@ -612,10 +622,10 @@ RESULT_FIELDS = (
     *("task", "id", "status", "score", "threshold", "metric", "hash", "prompt", "outputs", "predictions", "targets"),
     *("post_process", "category", "latency_ms", "unparsed", "error", "adapter", "request", "usage", "details"),
     *("cluster", "must_pass", "line", "metrics", "item", "thoughts", "cut_off", "exchanges", "scoring_hash"),
-    *("request_ms", "ttft_ms", "cached", "quarantine", "served_by", "adapter_key", "place", "tags"),
+    *("request_ms", "ttft_ms", "cached", "quarantine", "served_by", "adapter_key", "place", "tags", "messages"),
 )
 """The fields of a result in ledger order."""
-_IF_ANY: Mapping[str, Any] = {"place": 0, "tags": ()}
+_IF_ANY: Mapping[str, Any] = {"place": 0, "tags": (), "messages": ()}
 """The values at which a ledger line omits a field."""
 _question_values, _answer_values, _outcome_values = (attrgetter(*names) for names in _NAMES)
 _question_items, _answer_items, _outcome_items = (itemgetter(*names) for names in _NAMES)
@@ -660,5 +670,11 @@ def _calls_in(output: str, answer: int = 0) -> tuple[str, tuple[ToolCall, ...]] 
     return found["text"], tuple(calls)
 
 
-_encode = compact_encoder()
+def _as_json(value: object) -> dict[str, Any]:
+    if isinstance(value, Message):
+        return value.to_json()
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+
+
+_encode = compact_encoder(default=_as_json)
 _encode_sorted = compact_encoder(sort_keys=True)

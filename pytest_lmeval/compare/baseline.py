@@ -212,7 +212,8 @@ def _times_asked(results: Iterable[ExampleResult]) -> Mapping[str, int]:
 
 
 def _marked(record: Mapping[str, Any], records: list[str], mark: str, *, prompts: bool) -> str:
-    kept = {name: value for name, value in record.items() if name not in _DIFFERS}
+    dropped = _DIFFERS if prompts else (*_DIFFERS, "messages")
+    kept = {name: value for name, value in record.items() if name not in dropped}
     kept = {**kept, **({} if prompts else {"prompt": ""}), "latency_ms": None}
     records.append(json.dumps(kept, ensure_ascii=True, allow_nan=False))
     return f"{mark}:{len(records) - 1}"

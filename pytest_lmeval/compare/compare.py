@@ -185,12 +185,18 @@ def flip_record(flip: Flip) -> dict[str, Any]:
         "id": flip.new.id,
         "line": flip.new.line,
         "prompt": flip.new.prompt or flip.old.prompt,
-        **({"old_prompt": flip.old.prompt} if flip.differs_in_prompt else {}),
+        **(_prompts(flip) if flip.differs_in_prompt else {}),
         "targets": list(wanted_of(flip.new)),
         **({"function": True} if is_function(flip.new) else {}),
         "old": _answer_record(flip.old),
         "new": _answer_record(flip.new),
     }
+
+
+def _prompts(flip: Flip) -> dict[str, Any]:
+    talks = {"old_messages": flip.old.messages, "messages": flip.new.messages}
+    found = {name: [each.to_json() for each in messages] for name, messages in talks.items() if messages}
+    return {"old_prompt": flip.old.prompt, **found}
 
 
 def _answer_record(result: ExampleResult) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_lmeval.leaderboard.details import (
@@ -16,7 +16,7 @@ from pytest_lmeval.leaderboard.details import (
     shown_response,
 )
 from pytest_lmeval.metrics.tool_calls import expected_in
-from pytest_lmeval.types import ExampleResult
+from pytest_lmeval.types import ExampleResult, Message
 
 RUBRIC_HEAD = 80
 """The number of characters of a rubric that the record of a judge's verdict contains."""
@@ -109,6 +109,23 @@ def wanted_text(result: ExampleResult, *, quoted: bool = True) -> str:
     if not result.targets:
         return ", ".join(wanted_of(result))
     return " | ".join(map(repr, result.targets) if quoted else result.targets)
+
+
+def prompt_text(result: ExampleResult) -> str:
+    """Return the prompt; of a conversation, the messages with their roles."""
+    return messages_text(result.messages) if result.messages else result.prompt
+
+
+def messages_text(messages: Iterable[Message]) -> str:
+    """Return each message after its role, with further lines indented."""
+    return "\n".join(map(_message_text, messages))
+
+
+def _message_text(message: Message) -> str:
+    calls = (f"{call.name}({call.arguments})" for call in message.tool_calls)
+    text = "\n".join(filter(None, [message.content, *calls]))
+    # A line of a message must not look like the beginning of another message.
+    return f"{message.role}: {text}".replace("\n", "\n  ")
 
 
 def answers_in(output: str) -> Sequence[str]:

@@ -349,6 +349,8 @@ def _example_record(result: ExampleResult) -> dict[str, Any]:
     for name in _RECORDED_IF_ANY if several else _RECORDED_IF_ANY[2:]:
         if value := getattr(result, name):
             record[name] = list(value) if isinstance(value, tuple) else value
+    if result.messages:
+        record["messages"] = [message.to_json() for message in result.messages]
     return record
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING
 from dataclasses import fields as fields_of
 from typing import Any, NoReturn, get_args
@@ -14,7 +14,15 @@ from pytest_lmeval.leaderboard.board import RunFacts
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.numbers import is_count, is_number
 from pytest_lmeval.records.answers import recorded_answer
-from pytest_lmeval.types import WITHOUT_SCORE, ExampleAnswer, ExampleOutcome, ExampleQuestion, ExampleResult, Status
+from pytest_lmeval.types import (
+    WITHOUT_SCORE,
+    ExampleAnswer,
+    ExampleOutcome,
+    ExampleQuestion,
+    ExampleResult,
+    Message,
+    Status,
+)
 
 _Kind = tuple[Callable[[Any], bool], str]
 """A test of a field's value, and the description of allowed values."""
@@ -71,6 +79,8 @@ def recorded_result(fields: Mapping[str, Any]) -> ExampleResult:
     _check_score(known["status"], score)
     for each in known.get("exchanges", ()):
         recorded_answer(each)
+    if "messages" in known:
+        known["messages"] = recorded_messages(known["messages"])
     return ExampleResult(**known, score=score)
 
 
@@ -78,6 +88,25 @@ def recorded_texts(value: Any, name: str) -> tuple[str, ...]:
     """Return the texts of a field; raise ValueError that names the field for another value."""
     _expect(isinstance(value, list) and all(isinstance(text, str) for text in value), name, value, "a list of texts")
     return tuple(value)
+
+
+def recorded_messages(value: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
+    """Return the messages of a conversation; raise ValueError that quotes the first wrong one."""
+    for each in value:
+        _expect(_is_message(each), "messages", each, "role and content, both text, and calls with id and function")
+    return tuple(map(Message.from_json, value))
+
+
+def _is_message(fields: Mapping[str, Any]) -> bool:
+    calls = fields.get("tool_calls", [])
+    texts = (fields.get("role"), fields.get("content"), fields.get("tool_call_id", ""))
+    return all(isinstance(text, str) for text in texts) and isinstance(calls, list) and all(map(_is_call, calls))
+
+
+def _is_call(call: Any) -> bool:
+    function = call.get("function") if isinstance(call, dict) else None
+    texts = (function.get("name"), function.get("arguments"), call.get("id")) if isinstance(function, dict) else (None,)
+    return all(isinstance(text, str) for text in texts)
 
 
 def recorded_exchanges(value: Any) -> tuple[Mapping[str, Any], ...]:
@@ -202,7 +231,9 @@ _BY_TYPE: Mapping[str, _Kind] = {
     "Sequence[str]": _TEXTS,
     "tuple[str, ...]": _TEXTS,
     "tuple[float, ...]": (_is_list_of(is_number), "a list of numbers"),
-    "tuple[Mapping[str, Any], ...]": (_is_list_of(_is_a(dict)), "a list of objects"),
+    **dict.fromkeys(
+        ("tuple[Mapping[str, Any], ...]", "tuple[Message, ...]"), (_is_list_of(_is_a(dict)), "a list of objects")
+    ),
     "Mapping[str, Any]": _OBJECT,
     "Mapping[str, Any] | None": (_or_null(_is_a(dict)), "an object or null"),
     **dict.fromkeys(("Mapping[str, str]", "Mapping[str, int]", "Mapping[str, float]"), _OBJECT),

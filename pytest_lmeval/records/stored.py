@@ -14,7 +14,7 @@ from sys import intern
 from typing import Any, NamedTuple
 
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.records.recorded import parse_object, recorded_result
+from pytest_lmeval.records.recorded import parse_object, recorded_messages, recorded_result
 from pytest_lmeval.types import ExampleAnswer, ExampleOutcome, ExampleQuestion, ExampleResult
 
 _BOM = b"\xef\xbb\xbf"
@@ -113,7 +113,10 @@ def _object(value: Any) -> Any:
 
 
 _LATE: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
-    ExampleQuestion: {"prompt": _long, "targets": _unless_short, "request": _long, "scoring_hash": _long},
+    ExampleQuestion: {
+        **dict.fromkeys(("prompt", "messages", "request", "scoring_hash"), _long),
+        "targets": _unless_short,
+    },
     ExampleAnswer: {"outputs": _unless_short, "thoughts": _long, "exchanges": _long},
     ExampleOutcome: {"predictions": _unless_short, "error": _long, "details": lambda value: _long(value) or _EMPTY},
 }
@@ -148,6 +151,8 @@ def _read(name: str, held: Callable[[Any], Any], group: Any) -> Any:
     if value is not _IN_FILE:
         return value
     found = group.at.lines.record(group.at.number)[name]
+    if name == "messages":
+        return recorded_messages(found)
     return tuple(found) if isinstance(found, list) else found
 
 

@@ -8,7 +8,14 @@ from dataclasses import asdict
 from pytest_lmeval.compare.compare import Comparison, Flip, failing_otherwise, flip_record
 from pytest_lmeval.compare.difference import ChangedTask, Difference
 from pytest_lmeval.leaderboard.details import CHECKS, first_details, is_function, shown_response
-from pytest_lmeval.leaderboard.explained import answers_in, explanation_of, reasons_of, shown_output, wanted_text
+from pytest_lmeval.leaderboard.explained import (
+    answers_in,
+    explanation_of,
+    prompt_text,
+    reasons_of,
+    shown_output,
+    wanted_text,
+)
 from pytest_lmeval.report.markdown import COMMENT_BYTES, flip_table, listed, table
 from pytest_lmeval.report.tables import (
     DIFFERENCE,
@@ -125,10 +132,10 @@ def _one_flip(flip: Flip) -> list[str]:
 def _prompts(flip: Flip) -> list[tuple[str, str]]:
     if flip.differs_in_prompt:
         return [
-            ("old prompt", flip.old.prompt or "(the file of the old run holds no prompts)"),
-            ("prompt", flip.new.prompt),
+            ("old prompt", prompt_text(flip.old) or "(the file of the old run holds no prompts)"),
+            ("prompt", prompt_text(flip.new)),
         ]
-    return [("prompt", flip.new.prompt or flip.old.prompt)]
+    return [("prompt", prompt_text(flip.new) or prompt_text(flip.old))]
 
 
 def _block(name: str, text: str) -> list[str]:

@@ -19,6 +19,7 @@ from pytest_lmeval.report.tables import (
     Row,
     change_row,
     cut_to,
+    flip_prompts,
     head,
     lacks_prompt,
     may_be_line,
@@ -199,8 +200,10 @@ def _reasons(flip: Row) -> list[str]:
 
 
 def _prompts(flip: Row) -> tuple[str, str]:
-    before = tail(flip["old_prompt"], _TEXT) if "old_prompt" in flip else "the same"
-    return before, tail(flip["prompt"], _TEXT)
+    if "old_prompt" not in flip:
+        return "the same", tail(flip["prompt"], _TEXT)
+    before, now = flip_prompts(flip)
+    return tail(before, _TEXT), tail(now, _TEXT)
 
 
 def _flip(flip: Row) -> list[str]:

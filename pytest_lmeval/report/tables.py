@@ -286,6 +286,19 @@ def lacks_prompt(flip: Mapping[str, Any]) -> bool:
     return flip.get("old_prompt") == ""
 
 
+def flip_prompts(flip: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the old and the new prompt of an example, with the roles of its messages."""
+    both = (("old_prompt", "old_messages"), ("prompt", "messages"))
+    if not any(messages in flip for _, messages in both):
+        return flip["old_prompt"], flip["prompt"]
+    from pytest_lmeval.leaderboard.explained import messages_text
+    from pytest_lmeval.types import Message
+
+    talks = [(flip[prompt], tuple(map(Message.from_json, flip.get(messages, ())))) for prompt, messages in both]
+    before, now = (messages_text(messages) if messages else prompt for prompt, messages in talks)
+    return before, now
+
+
 def head(text: str | None, most: int) -> str:
     """Return the beginning of a text on one line, at most ``most`` characters."""
     flat = " ".join((text or "").split())

@@ -22,6 +22,7 @@ from pytest_lmeval.report.tables import (
     change_row,
     columns,
     columns_in,
+    flip_prompts,
     lacks_prompt,
     may_be_line,
     measure_rows,
@@ -199,9 +200,10 @@ def comparison_lines(comparison: Mapping[str, Any] | None, screen: Screen = WHOL
 def _prompt_lines(flip: Row, screen: Screen) -> list[str]:
     if "old_prompt" not in flip:
         return []
-    prompts = [] if lacks_prompt(flip) else [("before", flip["old_prompt"])]
+    before, now = flip_prompts(flip)
+    prompts = [] if lacks_prompt(flip) else [("before", before)]
     return [
         line
-        for when, prompt in (*prompts, ("now", flip["prompt"]))
+        for when, prompt in (*prompts, ("now", now))
         for line in screen.lines(f"    prompt {when}: {tail(prompt, _PROMPT)}", 2)
     ]

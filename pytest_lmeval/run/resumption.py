@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.records.stored import StoredLine
     from pytest_lmeval.run.resume import HeldResults
 
-_TEXTS = ("prompt", "outputs", "thoughts", "exchanges", "predictions")
+_TEXTS = ("prompt", "messages", "outputs", "thoughts", "exchanges", "predictions")
 _DECISIVE = ("hash", "outputs", "score", "status", "threshold")
 
 

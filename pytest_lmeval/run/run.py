@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from pytest_lmeval.run.resume import HeldResults
 
 # The parts of a result that contain text of models or requests; names and hashes must stay unchanged.
-_WRITTEN = ("prompt", "targets", "outputs", "predictions", "thoughts", "exchanges", "metrics", "served_by")
+_WRITTEN = (
+    *("prompt", "messages", "targets", "outputs", "predictions", "thoughts", "exchanges", "metrics", "served_by"),
+)
 
 
 class Run:

@@ -195,6 +195,8 @@ def question_of(
     """
     content, scored = hashes(task, example, prompt)
     asked = task.requests(example, prompt) if requests is None else requests
+    # The role of a user's only message says nothing.
+    is_plain = isinstance(prompt, str) or (len(prompt) == 1 and prompt[0].role == "user")
     return ExampleQuestion(
         task=task.name,
         id=example.id,
@@ -212,6 +214,7 @@ def question_of(
         scoring_hash=scored,
         place=example.place,
         tags=example.policy.tags,
+        messages=() if is_plain or isinstance(prompt, str) else prompt,
     )
 
 

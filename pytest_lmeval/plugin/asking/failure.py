@@ -20,7 +20,7 @@ from pytest_lmeval.leaderboard.details import (
     responses_under,
     shown_response,
 )
-from pytest_lmeval.leaderboard.explained import reasons_of, scores_text, shown_output, wanted_text
+from pytest_lmeval.leaderboard.explained import prompt_text, reasons_of, scores_text, shown_output, wanted_text
 from pytest_lmeval.leaderboard.passing import PASSES, THRESHOLDS, missed_lines
 from pytest_lmeval.metrics.tool_calls import expected_in
 from pytest_lmeval.numbers import beside
@@ -50,7 +50,7 @@ def explain(result: ExampleResult, item: pytest.Item, before: ExampleResult | No
     number = shown_response(result)
     lines = [_verdict(result)]
     if not is_function(result):
-        lines += _block("prompt", result.prompt, tail=_PROMPT_TAIL)
+        lines += _block("prompt", prompt_text(result), tail=_PROMPT_TAIL)
     elif result.prompt != NO_ROW:
         lines += _block("row", result.prompt, tail=_PROMPT_TAIL)
     lines += _answer(result, number)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import METRIC, OUTPUT
 from pytest_lmeval.leaderboard.passing import PASSES, missed, reaches, thresholds_of
 from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.text import LONGEST_SHOWN, cut, item_name, node_name
-from pytest_lmeval.types import UNSCORED, ExampleResult
+from pytest_lmeval.types import UNSCORED, ExampleResult, Message
 
 Flip = Literal["worse", "better", ""]
 Flips = Mapping[tuple[str, str], Flip]
@@ -36,6 +36,16 @@ class ShownPair:
         if before is None or not self.by_id:
             return False
         return before.hash != now.hash and before.scoring_hash == now.scoring_hash
+
+
+class Beginning(NamedTuple):
+    """The text and the messages with which all prompts of a task begin."""
+
+    text: str = ""
+    messages: tuple[Message, ...] = ()
+
+
+NO_BEGINNING = Beginning()
 
 
 def flips_of(
@@ -80,10 +90,10 @@ def urgency(result: ExampleResult, flip: Flip) -> int:
     return reasons.index(True)
 
 
-def example_fields(pair: ShownPair, prefix: int) -> dict[str, Any]:
+def example_fields(pair: ShownPair, beginning: Beginning = NO_BEGINNING) -> dict[str, Any]:
     """Return the fields of an example for the page, without empty ones.
 
-    The prompts of its task share their first ``prefix`` characters, which are dropped.
+    They leave out the ``beginning`` that the prompts of its task share.
     """
     now = pair.now
     question, answer, outcome = now.question, now.answer, now.outcome
@@ -94,7 +104,8 @@ def example_fields(pair: ShownPair, prefix: int) -> dict[str, Any]:
         "threshold": outcome.threshold,
         "metric": question.metric,
         "rule": "" if question.post_process == "none" else question.post_process,
-        "prompt": cut(question.prompt[prefix:]),
+        "prompt": cut(question.prompt[len(beginning.text) :]),
+        "messages": shown_messages(question.messages[len(beginning.messages) :]),
         "targets": [*map(cut, question.targets or _wanted(now))],
         "answers": _answers(now),
         "category": question.category,
@@ -120,6 +131,15 @@ def example_fields(pair: ShownPair, prefix: int) -> dict[str, Any]:
 
         fields.update(function_fields(now))
     return _filled(fields)
+
+
+def shown_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Return the messages of a prompt as JSON, cut like other texts of the page."""
+    if not messages:
+        return []
+    from pytest_lmeval.report.html.steps import fitted_messages
+
+    return fitted_messages(messages)
 
 
 def _thoughts(exchanges: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -151,6 +171,7 @@ def _before(now: ExampleResult, before: ExampleResult, *, other_prompt: bool) ->
         "changed": before.hash != now.hash and not other_prompt,
         "other_prompt": other_prompt,
         "prompt": cut(before.prompt) if other_prompt else "",
+        "messages": shown_messages(before.messages) if other_prompt else [],
         "same": same,
         "answers": [] if same else _answers(before),
     }
@@ -202,8 +223,13 @@ def _as_it_was(now: ExampleResult, entry: Mapping[str, Any]) -> ExampleResult:
         score=recorded["score"],
         outputs=() if output is None else (output,),
         predictions=() if prediction is None else (prediction,),
-        **({"prompt": entry["old_prompt"], "hash": ""} if "old_prompt" in entry else {}),
+        **(_old_prompt(entry) if "old_prompt" in entry else {}),
     )
+
+
+def _old_prompt(entry: Mapping[str, Any]) -> dict[str, Any]:
+    messages = tuple(map(Message.from_json, entry.get("old_messages", ())))
+    return {"prompt": entry["old_prompt"], "messages": messages, "hash": ""}
 
 
 def _named(comparison: Mapping[str, Any], flip: Flip) -> dict[tuple[str, str], Flip]:

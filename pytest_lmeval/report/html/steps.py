@@ -8,7 +8,7 @@ from typing import Any
 from pytest_lmeval.compact_json import encode
 from pytest_lmeval.leaderboard.details import DECIDED_BY, DURATION, FUNCTION, OUTPUT, WHY, shown_name
 from pytest_lmeval.text import LONGEST_SHOWN, cut
-from pytest_lmeval.types import ExampleResult
+from pytest_lmeval.types import ExampleResult, Message
 
 MOST_STEPS = 2_000
 """The most steps of a repeat that the page shows: the first and the last ones."""
@@ -122,6 +122,16 @@ def _fitted(value: Any, longest: int) -> Any:
     if _is_conversation(value) and len(value) * _SHORTEST < longest:
         return [{**each, "content": cut(each["content"], longest // len(value))} for each in value]
     return cut(text, longest)
+
+
+def fitted_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Return the messages of a prompt as JSON; if they are too long, cut each, or cut the text of all of them."""
+    shown = _fitted([message.to_json() for message in messages], LONGEST_SHOWN)
+    if isinstance(shown, list) and len(encode(shown)) <= 2 * LONGEST_SHOWN:
+        return shown
+    from pytest_lmeval.leaderboard.explained import messages_text
+
+    return [{"role": "messages", "content": cut(messages_text(messages))}]
 
 
 def _is_conversation(value: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from pytest_lmeval.leaderboard.board import RunFacts, build_board
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.postprocess import extract
-from pytest_lmeval.types import ExampleResult
+from pytest_lmeval.types import ExampleResult, Message, ToolCall
 
 __all__ = [
     "HOSTILE",
@@ -22,6 +22,7 @@ __all__ = [
     "function_run",
     "hostile_run",
     "large_run",
+    "prompt_of_messages",
     "result",
 ]
 
@@ -113,6 +114,14 @@ def compared_run() -> tuple[dict[str, Any], list[ExampleResult], dict[str, Any],
     sums["classes"] = {"yes": {"precision": 1.0, "recall": 0.8, "f1": 0.889, "n": 10}}
     sums["calibration"] = {"ece": 0.125, "brier": 0.25, "n": 15}
     return board, results, comparison, before
+
+
+def prompt_of_messages(number: int) -> ExampleResult:
+    """Return an example whose prompt is a conversation; all of them begin with the same long messages."""
+    shared = [Message(role, _TEXT) for role in ("system", "user", "assistant", "user")]
+    asked = [Message("assistant", HOSTILE[0], (ToolCall("a", "look", "{}"),)), Message("user", f"Which is {number}?")]
+    messages = (*shared, *asked)
+    return result(f"e{number}", messages=messages, prompt="\n\n".join(message.content for message in messages))
 
 
 def conversation(id: str = "talk") -> ExampleResult:

@@ -20,6 +20,7 @@ from tests.report.html.samples import (
     function_run,
     hostile_run,
     large_run,
+    prompt_of_messages,
     result,
 )
 
@@ -33,6 +34,8 @@ def write_pages(folder: Path) -> None:
     write_report(folder / "compared.html", *compared_run())
     write_report(folder / "hostile.html", *hostile_run())
     write_report(folder / "functions.html", *function_run())
+    prompts = [prompt_of_messages(number) for number in range(2)]
+    write_report(folder / "messages.html", board_of(prompts), prompts)
     large = large_run(10_000)
     write_report(folder / "large.html", board_of(large), large)
 
@@ -602,3 +605,14 @@ def test_a_printed_overview_has_no_controls(browser: Browser, compared: Path) ->
     visible = browser.js("[...document.querySelectorAll('nav, select, .foot')].filter(e => e.checkVisibility()).length")
     browser.call("Emulation.setEmulatedMedia", media="")
     assert 0 == visible
+
+
+def test_a_prompt_of_messages_has_their_roles(browser: Browser, pages: Path) -> None:
+    browser.open(pages / "messages.html", "#/task/sums?id=e1")
+    assert ["User"] == browser.texts(".detail .message h4")
+    browser.js("document.querySelector('.detail .fold summary').click()")
+    browser.wait_for("document.querySelectorAll('.detail .message').length === 6")
+    assert ["System", "User", "Model", "User", "Model", "User"] == browser.texts(".detail .message h4")
+    assert [HOSTILE[0], "look({})", "Which is 1?"] == browser.texts(".detail .message pre")[-3:]
+    assert "Which is 1?" == browser.text(".examples tr.open .gist")
+    assert [] == _complaints(browser)

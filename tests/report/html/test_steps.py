@@ -17,7 +17,7 @@ from tests.tables import each_row
 
 def _shown(*runs: dict[str, Any], **fields: Any) -> dict[str, Any]:
     pair = ShownPair(function_result("a", *runs, **fields), None, "")
-    shown: dict[str, Any] = json.loads(encode(example_fields(pair, 0)))
+    shown: dict[str, Any] = json.loads(encode(example_fields(pair)))
     return shown
 
 
@@ -83,4 +83,4 @@ def test_of_too_many_steps_the_first_and_the_last_are_shown(monkeypatch: pytest.
 )
 def test_an_item_is_named_as_pytest_names_it(id: str, item: str, named: str | None) -> None:
     given = function_result(id, {}, item=item)
-    assert named == example_fields(ShownPair(given, None, ""), 0).get("item")
+    assert named == example_fields(ShownPair(given, None, "")).get("item")

@@ -11,6 +11,8 @@ function part(title, content) {
 function questionText(example) {
   const asked = askedBy(example);
   if (asked) return asked;
+  const message = (messagesOf(example) || []).findLast((one) => one.role === "user");
+  if (message) return message.content;
   const parts = (example.prompt || "").trim().split(/\n\s*\n/);
   const last = parts[parts.length - 1];
   return last.length < SHORTEST_QUESTION ? parts.slice(-2).join("\n") : last;
@@ -157,7 +159,39 @@ function outputBlock({ output, span }) {
   return block([visible(output.slice(0, start)), inside, visible(output.slice(end))], { class: "output" });
 }
 
+const PROMPT_MESSAGES = 6;
+
+function sharedMessages(example) {
+  return loaded(taskNames.indexOf(example.task)).messages || [];
+}
+
+// The messages of a prompt that is a conversation; null for a prompt without roles.
+function messagesOf(example) {
+  const messages = [...sharedMessages(example), ...(example.messages || [])];
+  return messages.length > 0 ? messages : null;
+}
+
+function flatPrompt(example) {
+  const { shared, own } = promptOf(example);
+  return `${shared || ""}${own}`;
+}
+
+function promptText(example) {
+  const messages = messagesOf(example);
+  return messages ? spoken(messages) : flatPrompt(example);
+}
+
+function messagesPart(shared, own) {
+  const folded = (label, messages) => messages.length > 0 && foldOf(`${label}, ${plural(messages.length, "message")}`, () => h("div", {}, transcript(messages, "h4")));
+  return [
+    folded("What every prompt of this task begins with", shared),
+    folded("The conversation before this", own.slice(0, -PROMPT_MESSAGES)),
+    transcript(own.slice(-PROMPT_MESSAGES), "h4"),
+  ];
+}
+
 function promptPart(example) {
+  if (messagesOf(example)) return messagesPart(sharedMessages(example), example.messages || []);
   const { shared, own } = promptOf(example);
   if (!shared && !own) return null;
   const beginning = shared && fold(`What every prompt of this task begins with, ${count(shared.length)} characters`, shared);

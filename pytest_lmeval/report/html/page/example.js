@@ -106,7 +106,7 @@ function fullText(column) {
 function promptDiff(route, example) {
   if (!example.prompts_differ) return null;
   const places = diffed(route);
-  const prompts = places.map((place) => (example.columns[place] ? wholeColumn(example, place).prompt || "" : null));
+  const prompts = places.map((place) => (example.columns[place] ? promptText(wholeColumn(example, place)) : null));
   if (prompts.includes(null)) return h("p", { class: "note" }, "One of the two has no result.");
   const alone = places.map((place, index) => foldOf(["The prompt of ", visible(labels[place])], () => block(visible(prompts[index]))));
   return [columnDiff(prompts, places, "prompts", "The two were asked with the same prompt."), alone];
@@ -135,9 +135,9 @@ function oldPromptPart(example) {
   if (!before || !before.other_prompt) return null;
   const title = h("h3", {}, "The baseline\u2019s prompt", h("span", { class: "note" }, " is another one; the two are compared by id"));
   if (!before.prompt) return [title, h("p", { class: "note" }, "The baseline holds no prompts. One that is written with --lm-pair-by=id does.")];
-  const { shared, own } = promptOf(example);
-  const marked = wordDiff(before.prompt, `${shared || ""}${own}`, ["the baseline\u2019s", "this run\u2019s"]);
-  return [title, marked ? [marked, foldOf("The baseline\u2019s prompt by itself", () => block(visible(before.prompt)))] : foldedHead(before.prompt, "The prompt before this")];
+  const old = before.messages ? spoken(before.messages) : before.prompt;
+  const marked = wordDiff(old, before.messages ? promptText(example) : flatPrompt(example), ["the baseline\u2019s", "this run\u2019s"]);
+  return [title, marked ? [marked, foldOf("The baseline\u2019s prompt by itself", () => block(visible(old)))] : foldedHead(old, "The prompt before this")];
 }
 
 function rerun(example) {

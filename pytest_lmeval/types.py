@@ -194,7 +194,7 @@ class Message:
         return fields
 
     @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> Message:
+    def from_json(cls, fields: Any) -> Message:
         """Return the message in ``fields``, in the format of :meth:`to_json`."""
         calls = [(each["id"], each["function"]) for each in fields.get("tool_calls", ())]
         tool_calls = tuple([ToolCall(id, function["name"], function["arguments"]) for id, function in calls])
@@ -670,7 +670,7 @@ def _calls_in(output: str, answer: int = 0) -> tuple[str, tuple[ToolCall, ...]] 
     return found["text"], tuple(calls)
 
 
-def _as_json(value: object) -> dict[str, Any]:
+def _as_json(value: object) -> object:
     if isinstance(value, Message):
         return value.to_json()
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")

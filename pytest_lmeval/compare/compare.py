@@ -193,7 +193,7 @@ def flip_record(flip: Flip) -> dict[str, Any]:
     }
 
 
-def _prompts(flip: Flip) -> dict[str, Any]:
+def _prompts(flip: Flip) -> dict[str, object]:
     talks = {"old_messages": flip.old.messages, "messages": flip.new.messages}
     found = {name: [each.to_json() for each in messages] for name, messages in talks.items() if messages}
     return {"old_prompt": flip.old.prompt, **found}

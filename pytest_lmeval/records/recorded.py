@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING
 from dataclasses import fields as fields_of
 from typing import Any, NoReturn, get_args
@@ -90,14 +90,14 @@ def recorded_texts(value: Any, name: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def recorded_messages(value: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
+def recorded_messages(value: Iterable[Any]) -> tuple[Message, ...]:
     """Return the messages of a conversation; raise ValueError that quotes the first wrong one."""
     for each in value:
         _expect(_is_message(each), "messages", each, "role and content, both text, and calls with id and function")
     return tuple(map(Message.from_json, value))
 
 
-def _is_message(fields: Mapping[str, Any]) -> bool:
+def _is_message(fields: Any) -> bool:
     calls = fields.get("tool_calls", [])
     texts = (fields.get("role"), fields.get("content"), fields.get("tool_call_id", ""))
     return all(isinstance(text, str) for text in texts) and isinstance(calls, list) and all(map(_is_call, calls))

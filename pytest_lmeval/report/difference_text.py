@@ -16,7 +16,9 @@ from pytest_lmeval.leaderboard.explained import (
     shown_output,
     wanted_text,
 )
-from pytest_lmeval.report.markdown import COMMENT_BYTES, flip_table, listed, table
+from pytest_lmeval.report.example_tables import flip_table
+from pytest_lmeval.report.markdown import COMMENT_BYTES
+from pytest_lmeval.report.markdown_parts import listed, table
 from pytest_lmeval.report.tables import (
     DIFFERENCE,
     SCORE_CHANGES,

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 TextTable = tuple[Sequence[str], list[list[str]], int]
-NO_PROMPTS = "the baseline has no prompts; one that is written with --lm-pair-by=id (ini: lm_pair_by) has them"
 _UNCOMPARED = ("task", "verdict", "paired")
 NOTES = attrgetter("notes")
 AS_JSON = methodcaller("to_json")
@@ -279,24 +278,6 @@ def may_be_line(comparison: Mapping[str, Any]) -> str:
         "interval: confidence interval of the change; it excludes 0 exactly if the test finds a regression or an "
         f"improvement (alpha {100 * criteria['alpha']:g} %{shared})"
     )
-
-
-def lacks_prompt(flip: Mapping[str, Any]) -> bool:
-    """Return True if the prompt of an example changed and the old one is not known."""
-    return flip.get("old_prompt") == ""
-
-
-def flip_prompts(flip: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the old and the new prompt of an example, with the roles of its messages."""
-    both = (("old_prompt", "old_messages"), ("prompt", "messages"))
-    if not any(messages in flip for _, messages in both):
-        return flip["old_prompt"], flip["prompt"]
-    from pytest_lmeval.leaderboard.explained import messages_text
-    from pytest_lmeval.types import Message
-
-    talks = [(flip[prompt], tuple(map(Message.from_json, flip.get(messages, ())))) for prompt, messages in both]
-    before, now = (messages_text(messages) if messages else prompt for prompt, messages in talks)
-    return before, now
 
 
 def head(text: str | None, most: int) -> str:

@@ -12,7 +12,6 @@ from pytest_lmeval.report.tables import (
     AS_JSON,
     CHANGES,
     METRICS,
-    NO_PROMPTS,
     NOTES,
     OF_CHANGE,
     SCORES,
@@ -22,8 +21,6 @@ from pytest_lmeval.report.tables import (
     change_row,
     columns,
     columns_in,
-    flip_prompts,
-    lacks_prompt,
     may_be_line,
     measure_rows,
     overall_row,
@@ -184,12 +181,7 @@ def comparison_lines(comparison: Mapping[str, Any] | None, screen: Screen = WHOL
     lines = screen.table(CHANGES, [*map(change_row, changes)])
     if has_interval(lines) and not screen.quiet:
         lines += screen.lines(may_be_line(comparison))
-    worse, most = comparison["worse"], _FLIPS_QUIET if screen.quiet else _FLIPS
-    for flip in worse[:most]:
-        lines += [screen.name(f"  worse: {flip['task']}: {flip['id']}", screen.width)]
-        lines += [] if screen.quiet else _prompt_lines(flip, screen)
-    lines += [f"  ... and {len(worse) - most} more"] if len(worse) > most else []
-    lines += screen.lines(f"  {NO_PROMPTS}") if any(map(lacks_prompt, worse[:most])) else []
+    lines += _worse_lines(comparison["worse"], screen) if comparison["worse"] else []
     return lines + [
         line
         for task, why in comparison["left_out"].items()
@@ -197,9 +189,23 @@ def comparison_lines(comparison: Mapping[str, Any] | None, screen: Screen = WHOL
     ]
 
 
+def _worse_lines(worse: Sequence[Row], screen: Screen) -> list[str]:
+    from pytest_lmeval.report.example_tables import NO_PROMPTS, lacks_prompt
+
+    lines, most = [], _FLIPS_QUIET if screen.quiet else _FLIPS
+    for flip in worse[:most]:
+        lines += [screen.name(f"  worse: {flip['task']}: {flip['id']}", screen.width)]
+        lines += [] if screen.quiet else _prompt_lines(flip, screen)
+    lines += [f"  ... and {len(worse) - most} more"] if len(worse) > most else []
+    lines += screen.lines(f"  {NO_PROMPTS}") if any(map(lacks_prompt, worse[:most])) else []
+    return lines
+
+
 def _prompt_lines(flip: Row, screen: Screen) -> list[str]:
     if "old_prompt" not in flip:
         return []
+    from pytest_lmeval.report.example_tables import flip_prompts, lacks_prompt
+
     before, now = flip_prompts(flip)
     prompts = [] if lacks_prompt(flip) else [("before", before)]
     return [

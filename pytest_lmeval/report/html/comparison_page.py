@@ -17,11 +17,11 @@ from pytest_lmeval.report.html.data import (
     MAX_CHARACTERS,
     TAGS,
     ReportData,
-    common_beginning,
+    common_start,
     encode_task,
     most_telling,
 )
-from pytest_lmeval.report.html.examples import Beginning, ShownPair, example_fields
+from pytest_lmeval.report.html.examples import PromptStart, ShownPair, example_fields
 from pytest_lmeval.report.html.report import html_table, html_text, page_text
 from pytest_lmeval.report.ranking_text import comparison_remarks
 from pytest_lmeval.report.tables import MODELS, Row, page_columns
@@ -106,10 +106,10 @@ def columns_data(overview: Mapping[str, Any], columns: Sequence[Compared]) -> Re
     If the examples do not fit, the page drops examples with equal results first, and counts dropped examples by task.
     """
     tasks = _tasks(columns)
-    held, beginnings = [*tasks.values()], [*map(_beginning, tasks.values())]
+    held, starts = [*tasks.values()], [*map(_start, tasks.values())]
 
     def text_of(number: int, place: int) -> str:
-        return _encoded_row(held[number][place], beginnings[number])
+        return _encoded_row(held[number][place], starts[number])
 
     # If the results of an example do not differ, all models have the status of the first.
     ranks = [[0 if row.differs else 1 + (row.present[0].outcome.status == "passed") for row in rows] for rows in held]
@@ -124,7 +124,7 @@ def columns_data(overview: Mapping[str, Any], columns: Sequence[Compared]) -> Re
             "examples": [*map(_tally, tasks, held, chosen)],
             "picks": {"category": sorted({result.question.category for result in results} - {""}), "tag": sorted(tags)},
         },
-        [*map(encode_task, beginnings, chosen)],
+        [*map(encode_task, starts, chosen)],
     )
 
 
@@ -163,17 +163,17 @@ def _prompts_differ(present: Sequence[ExampleResult]) -> bool:
     return len(hashes) > 1 and len({result.scoring_hash for result in present}) == 1
 
 
-def _beginning(rows: Sequence[_Across]) -> Beginning:
+def _start(rows: Sequence[_Across]) -> PromptStart:
     """Return the beginning that all prompts of a task share."""
     # One of several equal prompts is enough, unless the task has one row: its prompt is in the row, for all columns.
     same = len(rows) > 1
-    return common_beginning(
+    return common_start(
         [each for row in rows for each in (row.present[:1] if same and not row.prompts_differ else row.present)]
     )
 
 
-def _encoded_row(row: _Across, beginning: Beginning) -> str:
-    fields = [None if result is None else example_fields(ShownPair(result), beginning) for result in row.results]
+def _encoded_row(row: _Across, start: PromptStart) -> str:
+    fields = [None if result is None else example_fields(ShownPair(result), start) for result in row.results]
     first = next(each for each in fields if each is not None)
     shared = {name: first[name] for name in _OF_THE_QUESTION if name in first}
     own = [None if each is None else _beside(each, shared) for each in fields]

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import nsmallest
-from itertools import chain, pairwise, repeat, takewhile, zip_longest
+from itertools import chain, pairwise, repeat, zip_longest
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -15,19 +15,20 @@ from pytest_lmeval.compact_json import encode
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.rows import are_in_data, in_data
 from pytest_lmeval.report.html.examples import (
-    Beginning,
+    NO_START,
     Flips,
+    PromptStart,
     ShownPair,
     before_of,
     example_fields,
     flips_of,
-    shown_messages,
+    page_messages,
     urgency,
 )
 from pytest_lmeval.report.tables import CATEGORIES, SCORES, change_row, overall_row, page_columns, score_rows
 from pytest_lmeval.report.wording import command, rerun_parts
 from pytest_lmeval.stats.intervals import is_at_least
-from pytest_lmeval.types import ExampleResult, Message
+from pytest_lmeval.types import ExampleResult
 
 MAX_EXAMPLES = 10_000
 MAX_CHARACTERS = 30_000_000
@@ -63,7 +64,7 @@ def report_data(
     tasks = _tasks([row["task"] for row in rows], results)
     flips = flips_of(results, comparison, baseline)
     by_id = (comparison or {}).get("criteria", {}).get("pair_by") == "id"
-    beginnings = [*map(common_beginning, tasks.values())]
+    starts = [*map(common_start, tasks.values())]
     before = before_of(results, comparison, baseline)
     held = [*tasks.values()]
 
@@ -71,7 +72,7 @@ def report_data(
         result = held[number][place]
         key = result.task, result.id
         pair = ShownPair(result, before.get(key), flips.get(key, ""), by_id) if before or flips else ShownPair(result)
-        return encode(example_fields(pair, beginnings[number]))
+        return encode(example_fields(pair, starts[number]))
 
     ranks = [[urgency(result, flips.get((result.task, result.id), "")) for result in each] for each in held]
     chosen = most_telling(ranks, text_of, MAX_CHARACTERS)
@@ -96,7 +97,7 @@ def report_data(
         "rerun": {row["task"]: rerun_parts(manifest, str(row["path"])) for row in rows if row.get("path")},
         "has_baseline": bool(baseline) or comparison is not None,
     }
-    return ReportData(overview, [*map(encode_task, beginnings, chosen)])
+    return ReportData(overview, [*map(encode_task, starts, chosen)])
 
 
 def _scores(board: Mapping[str, Any], comparison: Mapping[str, Any] | None, floor: float | None) -> dict[str, Any]:
@@ -131,34 +132,21 @@ def _tasks(names: Iterable[str], results: Iterable[ExampleResult]) -> dict[str, 
     return {name: held if are_in_data(held) else sorted(held, key=in_data) for name, held in tasks.items()}
 
 
-def common_beginning(results: Sequence[ExampleResult]) -> Beginning:
+def common_start(results: Sequence[ExampleResult]) -> PromptStart:
     """Return what the prompts of all results begin with, without texts that are too short to store separately."""
-    return Beginning(_common_prefix(results), _common_messages(results))
-
-
-def _common_messages(results: Sequence[ExampleResult]) -> tuple[Message, ...]:
-    if len(results) < 2:
-        return ()
-    common = results[0].question.messages
-    for result in results:
-        pairs = zip(common, result.question.messages, strict=False)
-        common = common[: sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))]
-        if sum(len(message.content) for message in common) < _SHORTEST_PREFIX:
-            return ()
-    return common
-
-
-def _common_prefix(results: Sequence[ExampleResult]) -> str:
-    """Return the lines that the prompts of all results begin with; "" if they are too short to store separately."""
     # Worked examples that all prompts of a task share are often nine tenths of the ledger.
     if len(results) < 2:
-        return ""
+        return NO_START
     common = results[0].question.prompt
     for result in results:
         # A prompt may have to be read from a file: stop as soon as the beginning is too short.
         if not (common := _shared_lines(common, result.question.prompt)):
-            return ""
-    return common
+            break
+    if not results[0].question.messages:
+        return PromptStart(common)
+    from pytest_lmeval.report.html.messages import common_messages
+
+    return PromptStart(common, common_messages(results, _SHORTEST_PREFIX))
 
 
 def _shared_lines(one: str, other: str) -> str:
@@ -207,11 +195,11 @@ def _tally(task: str, results: Sequence[ExampleResult], chosen: Mapping[int, str
     }
 
 
-def encode_task(beginning: Beginning, chosen: Mapping[int, str]) -> str:
+def encode_task(start: PromptStart, chosen: Mapping[int, str]) -> str:
     """Return the data block of a task, its examples by place."""
-    messages = f'"messages":{encode(shown_messages(beginning.messages))},' if beginning.messages else ""
+    messages = f'"messages":{encode(page_messages(start.messages))},' if start.messages else ""
     examples = ",".join(text for _, text in sorted(chosen.items()))
-    return f'{{"prefix":{encode(beginning.text)},{messages}"examples":[{examples}]}}'
+    return f'{{"prefix":{encode(start.text)},{messages}"examples":[{examples}]}}'
 
 
 def latency_facts(values: Sequence[float]) -> dict[str, Any] | None:

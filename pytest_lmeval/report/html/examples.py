@@ -38,14 +38,14 @@ class ShownPair:
         return before.hash != now.hash and before.scoring_hash == now.scoring_hash
 
 
-class Beginning(NamedTuple):
+class PromptStart(NamedTuple):
     """The text and the messages with which all prompts of a task begin."""
 
     text: str = ""
     messages: tuple[Message, ...] = ()
 
 
-NO_BEGINNING = Beginning()
+NO_START = PromptStart()
 
 
 def flips_of(
@@ -90,10 +90,10 @@ def urgency(result: ExampleResult, flip: Flip) -> int:
     return reasons.index(True)
 
 
-def example_fields(pair: ShownPair, beginning: Beginning = NO_BEGINNING) -> dict[str, Any]:
+def example_fields(pair: ShownPair, start: PromptStart = NO_START) -> dict[str, Any]:
     """Return the fields of an example for the page, without empty ones.
 
-    They leave out the ``beginning`` that the prompts of its task share.
+    They leave out the ``start`` that the prompts of its task share.
     """
     now = pair.now
     question, answer, outcome = now.question, now.answer, now.outcome
@@ -104,8 +104,8 @@ def example_fields(pair: ShownPair, beginning: Beginning = NO_BEGINNING) -> dict
         "threshold": outcome.threshold,
         "metric": question.metric,
         "rule": "" if question.post_process == "none" else question.post_process,
-        "prompt": cut(question.prompt[len(beginning.text) :]),
-        "messages": shown_messages(question.messages[len(beginning.messages) :]),
+        "prompt": cut(question.prompt[len(start.text) :]),
+        "messages": page_messages(question.messages[len(start.messages) :]) if question.messages else [],
         "targets": [*map(cut, question.targets or _wanted(now))],
         "answers": _answers(now),
         "category": question.category,
@@ -133,13 +133,11 @@ def example_fields(pair: ShownPair, beginning: Beginning = NO_BEGINNING) -> dict
     return _filled(fields)
 
 
-def shown_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
+def page_messages(messages: Sequence[Message]) -> Sequence[object]:
     """Return the messages of a prompt as JSON, cut like other texts of the page."""
-    if not messages:
-        return []
-    from pytest_lmeval.report.html.steps import fitted_messages
+    from pytest_lmeval.report.html.messages import shown_messages
 
-    return fitted_messages(messages)
+    return shown_messages(messages)
 
 
 def _thoughts(exchanges: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -171,7 +169,7 @@ def _before(now: ExampleResult, before: ExampleResult, *, other_prompt: bool) ->
         "changed": before.hash != now.hash and not other_prompt,
         "other_prompt": other_prompt,
         "prompt": cut(before.prompt) if other_prompt else "",
-        "messages": shown_messages(before.messages) if other_prompt else [],
+        "messages": page_messages(before.messages) if other_prompt and before.messages else [],
         "same": same,
         "answers": [] if same else _answers(before),
     }
@@ -217,19 +215,16 @@ def _as_it_was(now: ExampleResult, entry: Mapping[str, Any]) -> ExampleResult:
         # Its recorded prediction is the reason of the score.
         said = {OUTPUT: output, "reason": prediction}
         return replace(now, status=recorded["status"], score=recorded["score"], details=said, metrics={})
+    if "old_prompt" in entry:
+        messages = tuple(map(Message.from_json, entry.get("old_messages", ())))
+        now = replace(now, prompt=entry["old_prompt"], messages=messages, hash="")
     return replace(
         now,
         status=recorded["status"],
         score=recorded["score"],
         outputs=() if output is None else (output,),
         predictions=() if prediction is None else (prediction,),
-        **(_old_prompt(entry) if "old_prompt" in entry else {}),
     )
-
-
-def _old_prompt(entry: Mapping[str, Any]) -> dict[str, Any]:
-    messages = tuple(map(Message.from_json, entry.get("old_messages", ())))
-    return {"prompt": entry["old_prompt"], "messages": messages, "hash": ""}
 
 
 def _named(comparison: Mapping[str, Any], flip: Flip) -> dict[tuple[str, str], Flip]:

@@ -8,7 +8,7 @@ from typing import Any
 from pytest_lmeval.compact_json import encode
 from pytest_lmeval.leaderboard.details import DECIDED_BY, DURATION, FUNCTION, OUTPUT, WHY, shown_name
 from pytest_lmeval.text import LONGEST_SHOWN, cut
-from pytest_lmeval.types import ExampleResult, Message
+from pytest_lmeval.types import ExampleResult
 
 MOST_STEPS = 2_000
 """The most steps of a repeat that the page shows: the first and the last ones."""
@@ -47,11 +47,11 @@ def function_fields(result: ExampleResult) -> dict[str, Any]:
 def _run(given: Mapping[str, Any], steps: Sequence[dict[str, Any]], left: int, longest: int) -> dict[str, Any]:
     why, notes = (found if isinstance(found := given.get(name), Mapping) else {} for name in (WHY, "notes"))
     fields = {
-        "output": _fitted(given.get(OUTPUT) or "", LONGEST_SHOWN),
+        "output": fitted(given.get(OUTPUT) or "", LONGEST_SHOWN),
         "reason": cut(str(given.get("reason") or "")),
         DECIDED_BY: str(given.get(DECIDED_BY) or ""),
         "why": {str(name): cut(str(each)) for name, each in why.items()},
-        "notes": {str(name): _fitted(note, LONGEST_SHOWN) for name, note in notes.items()},
+        "notes": {str(name): fitted(note, LONGEST_SHOWN) for name, note in notes.items()},
         "steps": [_shortened(step, longest) for step in steps],
         "left_out": left,
     }
@@ -109,11 +109,12 @@ def _longest(sizes: Sequence[int]) -> int:
 def _shortened(step: dict[str, Any], longest: int) -> dict[str, Any]:
     for side in _SIDES:
         if side in step:
-            step[side] = _fitted(step[side], longest)
+            step[side] = fitted(step[side], longest)
     return step
 
 
-def _fitted(value: Any, longest: int) -> Any:
+def fitted(value: Any, longest: int) -> Any:
+    """Return a JSON value with at most about ``longest`` characters; a conversation stays one if possible."""
     if isinstance(value, str):
         return cut(value, longest)
     text = encode(value)
@@ -122,16 +123,6 @@ def _fitted(value: Any, longest: int) -> Any:
     if _is_conversation(value) and len(value) * _SHORTEST < longest:
         return [{**each, "content": cut(each["content"], longest // len(value))} for each in value]
     return cut(text, longest)
-
-
-def fitted_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Return the messages of a prompt as JSON; if they are too long, cut each, or cut the text of all of them."""
-    shown = _fitted([message.to_json() for message in messages], LONGEST_SHOWN)
-    if isinstance(shown, list) and len(encode(shown)) <= 2 * LONGEST_SHOWN:
-        return shown
-    from pytest_lmeval.leaderboard.explained import messages_text
-
-    return [{"role": "messages", "content": cut(messages_text(messages))}]
 
 
 def _is_conversation(value: Any) -> bool:

@@ -614,5 +614,5 @@ def test_a_prompt_of_messages_has_their_roles(browser: Browser, pages: Path) -> 
     browser.wait_for("document.querySelectorAll('.detail .message').length === 6")
     assert ["System", "User", "Model", "User", "Model", "User"] == browser.texts(".detail .message h4")
     assert [HOSTILE[0], "look({})", "Which is 1?"] == browser.texts(".detail .message pre")[-3:]
-    assert "Which is 1?" == browser.text(".examples tr.open .gist")
+    assert "Which is 1?" == browser.text(".examples tr.open th .gist")
     assert [] == _complaints(browser)

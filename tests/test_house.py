@@ -41,7 +41,8 @@ WAYS = {
 # A thread that finds something waiting goes another way than one that waits: so many switches may be the machine's.
 LUCK = 8
 # Lines of a folder, those beneath it included: docs/decisions/harness.md says what they are.
-LINES = {"formats/harness": 2842}
+# Functions that return other names, and values that only an aggregation uses, took 100 lines.
+LINES = {"formats/harness": 2900}
 MOST_METHODS = 20
 METHODS: dict[str, int] = {}
 MOST_FIELDS = 20

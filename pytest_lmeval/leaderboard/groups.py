@@ -8,8 +8,8 @@ from typing import Any
 
 from pytest_lmeval.leaderboard.rows import TaskRow
 
-MEASURES, GROUPS = "harness", "groups"
-"""The keys of two notes on a row: its measures by metric and filter, and its groups."""
+MEASURES, GROUPS, LEFT_OUT = "harness", "groups", "left_out"
+"""The keys of notes on a row: its measures by metric and filter, its groups, and the reasons for missing metrics."""
 
 
 def shown(name: str) -> str:

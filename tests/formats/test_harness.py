@@ -354,7 +354,9 @@ def test_figures_that_are_not_finite_are_null_on_the_board(tmp_path: Path, value
     groups = {"tasks": ["t"], "metrics": [{"metric": "cond"}]}
     (task,) = load(tmp_path, {"t.yaml": text, "f.py": code}).tasks
     scores = [task.score(example, [Completion("")], Tools()) for example in task.examples]
-    results: Any = [SimpleNamespace(id=str(place), details=score.details) for place, score in enumerate(scores)]
+    results: Any = [
+        SimpleNamespace(id=str(place), details=score.details, status="passed") for place, score in enumerate(scores)
+    ]
     found = task.aggregate(results)
     row: Any = SimpleNamespace(task="t", metrics=found["metrics"], notes={**found["notes"], "groups": {"g": groups}})
     assert found["notes"]["harness"]["cond,none"]["stderr"] is None

@@ -14,6 +14,8 @@ from importlib import import_module
 from typing import Any
 
 from pytest_lmeval.errors import ScoringError
+from pytest_lmeval.formats.harness.config import FunctionRef
+from pytest_lmeval.types import Score
 
 Values = Sequence[Any]
 ITERATIONS = 100_000
@@ -39,14 +41,14 @@ def encoded(value: Any) -> Any:
     raise ScoringError(f"a metric returned {type(value).__name__}: expected numbers, texts, lists or mappings")
 
 
-def decoded(value: Any) -> Any:
-    """Return the value that :func:`encoded` turned into JSON; lists become tuples."""
+def decoded(value: Any, of_list: type[tuple[Any, ...]] | type[list[Any]] = tuple) -> Any:
+    """Return the value that :func:`encoded` turned into JSON; lists become tuples, except within mappings."""
     if isinstance(value, list):
-        return tuple(decoded(each) for each in value)
+        return of_list(decoded(each, of_list) for each in value)
     if isinstance(value, Mapping):
         if value.keys() == {_KEY} and value[_KEY] in _NOT_FINITE:
             return _NOT_FINITE[value[_KEY]]
-        return {key: decoded(each) for key, each in value.items()}
+        return {key: decoded(each, list) for key, each in value.items()}
     return value
 
 
@@ -73,6 +75,25 @@ def gate_value(value: Any, higher_is_better: bool) -> tuple[float, str]:
         bounded = 0.5 + number / (2 * (1 + abs(number)))
         return (bounded if higher_is_better else 1 - bounded), "value / (1 + |value|), from 0 to 1"
     raise ScoringError(f"the deciding metric is {value!r:.80}, not a number: choose another with the key metric")
+
+
+def score_of(value: Any, aggregation: str | FunctionRef, higher_is_better: bool) -> Score:
+    """Return a document's score by the value of its deciding metric; the details have the formula.
+
+    If only the aggregation can use the value, the document has no score: it is excluded if the value is None or NaN,
+    and measured if the value is a mapping, a text or a list. Raise ScoringError for any other value.
+    """
+    is_own = isinstance(aggregation, FunctionRef)
+    is_missing = value is None or (isinstance(value, float) and math.isnan(value))
+    if is_missing and (is_own or aggregation == "nanmean"):
+        return Score(0.0, excluded=f"the deciding metric is {value}")
+    try:
+        number, how = gate_value(value, higher_is_better)
+    except ScoringError:
+        if not is_own or isinstance(value, float):
+            raise
+        return Score(0.0, measured=True)
+    return Score(number, {"gate_value": how} if how else {})
 
 
 def mean(values: Values) -> float:

@@ -42,7 +42,12 @@ _SHOT_KEYS = (*_OF_TASK, "sampler", "split", "fewshot_indices", "samples")
 _LIMITS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 _OF_DRAWING = frozenset({"top_p", "top_k", "min_p", "typical_p"})
 # Values without effect, which no adapter needs to support.
-_WITHOUT_EFFECT = (("num_beams", 1), ("num_return_sequences", 1), ("repetition_penalty", 1.0))
+_WITHOUT_EFFECT = (
+    *((name, 1) for name in ("num_beams", "num_beam_groups", "num_return_sequences")),
+    *((name, 1) for name in ("repetition_penalty", "length_penalty", "typical_p")),
+    *((name, 0) for name in ("min_p", "no_repeat_ngram_size", "presence_penalty", "frequency_penalty")),
+    *(("use_cache", True), ("early_stopping", False)),
+)
 _DEFAULT_LIMIT = 256
 _YamlLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

@@ -222,7 +222,7 @@ def make_task(source: TaskSource, config: Config, wanted: HarnessSettings, group
         with seeded(start=start):
             pool = _pool(config, reader, data)
     shots = _shots(config, pool or (), count)
-    decisive = _decisive(config, wanted, [measure.name for measure in measures], [*steps])
+    decisive = _decisive(config, wanted, measures, [*steps])
     facts = {
         "task": plain({key: value for key, value in config.given.items() if key != "metadata"}),
         "functions": source_digest(config.functions),
@@ -312,12 +312,18 @@ def _pool_split(config: Config) -> tuple[str, FunctionRef | None]:
     return next(filter(None, splits)), config.get("process_docs")
 
 
-def _decisive(config: Config, wanted: HarnessSettings, metrics: Sequence[str], filters: Sequence[str]) -> str:
+def _decisive(
+    config: Config, wanted: HarnessSettings, measures: Sequence[HarnessMetric], filters: Sequence[str]
+) -> str:
+    metrics = [measure.name for measure in measures]
     chosen = wanted.metric.get(config.name)
     if chosen is None:
         return f"{metrics[0]},{filters[0]}"
     name = chosen if "," in chosen else f"{chosen},{filters[0]}"
     known = [f"{metric},{each}" for metric in metrics for each in filters]
-    if name not in known:
+    # A function may return values of other names, which are known only when it has scored.
+    has_function = config.get("process_results") is not None or any(measure.function for measure in measures)
+    is_open = has_function and name.rpartition(",")[2] in filters
+    if name not in known and not is_open:
         raise RecordRefused("bad_value", "harness.metric", f"{chosen!r}{nearest(name, known, 'expected one of')}")
     return name

@@ -44,6 +44,10 @@ _NOT_OPTIONS = frozenset({"metric", "aggregation", "higher_is_better", "hf_evalu
 _NOWHERE = -100
 
 
+ByMetric = dict[str, Any]
+"""Values by the name of their metric."""
+
+
 @dataclass(frozen=True, slots=True)
 class HarnessMetric:
     """One metric of a task; ``function`` and ``aggregation`` may be the task's own functions."""
@@ -106,8 +110,11 @@ class Measurer:
     has_inputs: bool = False
     has_targets: bool = False
 
-    def of(self, row: Row, results: Sequence[Any]) -> dict[str, Any]:
-        """Return the value of each metric for ``row``; ``results`` has a pipeline's result for each request."""
+    def of(self, row: Row, results: Sequence[Any], sources: dict[str, str] | None = None) -> ByMetric:
+        """Return the values for ``row`` by metric; ``results`` has a pipeline's result for each request.
+
+        The function of a metric may return values of other names: ``sources`` then gets the metric of each such name.
+        """
         own, kind = self.config.get("process_results"), self.config.output_type
         if own is not None:
             found = self.documents.call(own, dict(row), [*results])
@@ -115,7 +122,7 @@ class Measurer:
                 raise ScoringError(f"{own} returned {found!r:.80}: expected metrics and their values")
             return {str(name): value for name, value in found.items()}
         if kind == "generate_until":
-            return self._generated(row, results[0])
+            return self._generated(row, results[0], {} if sources is None else sources)
         if kind == "multiple_choice":
             found = self._chosen(row, results)
         elif kind == "loglikelihood":
@@ -128,7 +135,7 @@ class Measurer:
         names = {measure.name for measure in self.measures}
         return {name: value for name, value in found.items() if name in names}
 
-    def _chosen(self, row: Row, results: Sequence[Any]) -> dict[str, Any]:
+    def _chosen(self, row: Row, results: Sequence[Any]) -> ByMetric:
         choices = self.documents.choices(row)
         totals = [total for total, _ in results[: len(choices)]]
         greedy = [is_greedy for _, is_greedy in results]
@@ -159,7 +166,7 @@ class Measurer:
             return choices.index(gold) if gold in choices else _NOWHERE
         return gold if gold < len(choices) else _NOWHERE
 
-    def _generated(self, row: Row, result: Any) -> dict[str, Any]:
+    def _generated(self, row: Row, result: Any, sources: dict[str, str]) -> ByMetric:
         gold = self.documents.target(row)
         if self.config.has_choices:
             gold = self.documents.choices(row)[gold]
@@ -168,13 +175,14 @@ class Measurer:
         elif type(gold) is not type(result) and not isinstance(result, list):
             gold = type(result)(gold)
         golds = gold if self.has_targets and isinstance(gold, list) else [gold]
-        found: dict[str, Any] = {}
+        found: ByMetric = {}
         for measure in self.measures:
             values = [self._value(measure, each, result) for each in golds]
             if self.has_targets:
-                each_own = [value.get(measure.name) if isinstance(value, dict) else value for value in values]
-                values = [float(any(each_own))]
-            found |= values[0] if isinstance(values[0], dict) else {measure.name: values[0]}
+                values = [float(any(_of_target(value, measure.name) for value in values))]
+            named = values[0] if isinstance(values[0], dict) else {measure.name: values[0]}
+            sources |= {name: measure.name for name in named if name != measure.name and name not in sources}
+            found |= named
         return found
 
     def _value(self, measure: HarnessMetric, gold: Any, result: Any) -> Any:
@@ -193,6 +201,14 @@ class Measurer:
         if measure.name == "bypass":
             return None
         return _match_share(gold, result, measure.options)
+
+
+def _of_target(value: Any, name: str) -> Any:
+    """Return the value of the metric ``name`` for one of several targets."""
+    if isinstance(value, dict) and name not in value:
+        returned = ", ".join(map(str, value))
+        raise ScoringError(f"{name} returned {returned}: for a document with several targets, expected {name}")
+    return value[name] if isinstance(value, dict) else value
 
 
 def is_choice(answer: Any, choices: Sequence[str]) -> bool:

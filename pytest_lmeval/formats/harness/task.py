@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,22 @@ from typing import Any
 from pytest_lmeval.adapters.facts import AdapterFacts, adapter_name
 from pytest_lmeval.adapters.protocol import ANY_OPTION
 from pytest_lmeval.errors import ScoringError, UsageError
-from pytest_lmeval.formats.harness.aggregates import AGGREGATIONS, CORPUS, decoded, encoded, gate_value, standard_error
+from pytest_lmeval.formats.harness.aggregates import (
+    AGGREGATIONS,
+    CORPUS,
+    decoded,
+    encoded,
+    gate_value,
+    score_of,
+    standard_error,
+)
 from pytest_lmeval.formats.harness.config import Config, FunctionRef, listed
 from pytest_lmeval.formats.harness.documents import Documents, Row
 from pytest_lmeval.formats.harness.filters import Filter
-from pytest_lmeval.formats.harness.measures import RIGHT_OR_WRONG, Measurer
+from pytest_lmeval.formats.harness.measures import RIGHT_OR_WRONG, ByMetric, Measurer
 from pytest_lmeval.formats.loglikelihood import ranked
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.leaderboard.groups import GROUPS, MEASURES, finite, shown
+from pytest_lmeval.leaderboard.groups import GROUPS, LEFT_OUT, MEASURES, finite, shown
 from pytest_lmeval.numbers import is_share
 from pytest_lmeval.task import Prompt, Task, Tools
 from pytest_lmeval.types import (
@@ -37,6 +45,10 @@ from pytest_lmeval.types import (
 
 DETAILS = MEASURES
 """The key of an example's details that has the values by metric and filter."""
+_SOURCES = "returned_by"
+"""The key of details with the metrics whose functions returned values of other names, by name."""
+_DECIDES = "decides"
+"""The key of details with the name of the value that is the score, if a function returned no value of the metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +91,11 @@ class HarnessTask(Task):
     def metric(self) -> str:
         """The metric that is the score, with the name of the filter if it has one."""
         return shown(self.decisive)
+
+    @property
+    def score_metric(self) -> str:
+        """The metric, if its own aggregation may use values that are no numbers: it is then the score of the task."""
+        return self.metric if isinstance(self._rules(self.decisive.rpartition(",")[0], {})[0], FunctionRef) else ""
 
     @property
     def keywords(self) -> tuple[str, ...]:
@@ -133,22 +150,52 @@ class HarnessTask(Task):
         """Return the score of the answers, in [0, 1], with the value of every metric after every filter."""
         row = self.rows[example.place]
         answers, details = self._answers(example, responses)
-        values: dict[str, Any] = {}
+        values: ByMetric = {}
+        sources: dict[str, str] = {}
         prediction = ""
         for name, steps in self.pipelines.items():
             filtered = [reduce(lambda given, step: step(given, row), steps, answer) for answer in answers]
-            values |= {f"{metric},{name}": value for metric, value in self.measurer.of(row, filtered).items()}
+            values |= {f"{metric},{name}": value for metric, value in self.measurer.of(row, filtered, sources).items()}
             if name == self.decisive.rpartition(",")[2] and isinstance(filtered[0], str):
                 prediction = filtered[0]
-        if self.decisive not in values:
-            raise ScoringError(f"no metric {self.decisive!r}; there are {', '.join(values)}")
-        higher = {measure.name: measure.higher_is_better for measure in self.measurer.measures}
-        value, how = gate_value(values[self.decisive], higher.get(self.decisive.rpartition(",")[0], True))
-        details = {**details, DETAILS: {name: encoded(each) for name, each in values.items()}}
-        if how:
-            details["gate_value"] = how
+        decisive = self._deciding(values)
+        metric = decisive.rpartition(",")[0]
+        score = score_of(values[decisive], *self._rules(metric, sources))
+        details |= {DETAILS: {name: encoded(each) for name, each in values.items()}, **score.details}
+        if sources:
+            details[_SOURCES] = sources
+        if decisive != self.decisive:
+            details[_DECIDES] = decisive
         metrics = {shown(name): float(each) for name, each in values.items() if is_share(each)}
-        return Score(value, details, prediction, metrics=metrics, unparsed=prediction == "[invalid]")
+        # The threshold of the example belongs to the expected metric.
+        is_right = metric in RIGHT_OR_WRONG and decisive != self.decisive
+        return replace(
+            score,
+            details=details,
+            prediction=prediction,
+            metrics=metrics,
+            unparsed=prediction == "[invalid]",
+            thresholds={shown(decisive): 1.0} if is_right else {},
+        )
+
+    def _deciding(self, values: ByMetric) -> str:
+        """Return the name of the value that is the score; raise ScoringError if it is missing.
+
+        Functions may return values of other names than the expected one: by default, the first with its filter counts.
+        """
+        if self.decisive in values:
+            return self.decisive
+        usual, end = self.measurer.measures[0].name, f",{next(iter(self.pipelines))}"
+        first = next((name for name in values if name.endswith(end)), None)
+        if first is None or self.decisive != usual + end:
+            raise ScoringError(f"no metric {self.decisive!r}; there are {', '.join(values)}")
+        return first
+
+    def _rules(self, metric: str, sources: Mapping[str, str]) -> tuple[str | FunctionRef, bool]:
+        """Return the aggregation of a metric, and whether higher is better; ``sources`` has the metrics of names."""
+        known = {measure.name: measure for measure in self.measurer.measures}
+        measure = known.get(metric) or known.get(sources.get(metric, ""))
+        return (measure.aggregation, measure.higher_is_better) if measure else ("mean", True)
 
     def _answers(self, example: Example, responses: Sequence[Response]) -> tuple[list[Any], dict[str, Any]]:
         """Return the responses to each request, in the form that pipelines take, and the details of the score."""
@@ -167,26 +214,39 @@ class HarnessTask(Task):
         """Return every metric over the documents in order; the notes have the standard errors."""
         ordered = sorted((each for each in results if DETAILS in each.details), key=lambda each: int(each.id))
         columns: dict[str, list[Any]] = {}
+        sources: dict[str, str] = {}
         for result in ordered:
+            sources |= result.details.get(_SOURCES, {})
             for name, value in result.details[DETAILS].items():
                 columns.setdefault(name, []).append(decoded(value))
-        known = {measure.name: measure for measure in self.measurer.measures}
-        metrics, notes = {}, {}
+        metrics: dict[str, float | None] = {}
+        notes: dict[str, dict[str, Any]] = {}
         for name, values in columns.items():
-            measure = known.get(name.rpartition(",")[0])
-            aggregation = measure.aggregation if measure else "mean"
+            aggregation, higher = self._rules(name.rpartition(",")[0], sources)
             if isinstance(aggregation, FunctionRef):
                 value, error = self.documents.call(aggregation, values), None
             else:
                 value = AGGREGATIONS[aggregation](values)
                 error = standard_error(aggregation, values, self.iterations)
             metrics[shown(name)] = finite(float(value))
-            notes[name] = {
-                "stderr": finite(error),
-                "n": len(values),
-                "higher_is_better": measure.higher_is_better if measure else True,
-            }
-        return {"metrics": metrics, "notes": {MEASURES: notes, **({GROUPS: self.groups} if self.groups else {})}}
+            notes[name] = {"stderr": finite(error), "n": len(values), "higher_is_better": higher}
+        decided = {result.details.get(_DECIDES, self.decisive): result.status for result in ordered}
+        measured = next((name for name, status in decided.items() if status == "measured"), "")
+        number = metrics.get(shown(measured))
+        others = ", ".join(shown(name) for name in decided if name != self.decisive)
+        return {
+            "metrics": metrics,
+            "notes": {
+                MEASURES: notes,
+                **({GROUPS: self.groups} if self.groups else {}),
+                **(
+                    {LEFT_OUT: {self.metric: f"the function returned {others} instead, which is the score"}}
+                    if others
+                    else {}
+                ),
+            },
+            **({} if number is None else {"score": gate_value(number, notes[measured]["higher_is_better"])[0]}),
+        }
 
     def threshold(self, example: Example) -> float | None:
         """Return 1.0 for a right-or-wrong metric, else 0.0, since no value of another metric means right."""

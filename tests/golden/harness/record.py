@@ -119,5 +119,5 @@ def _plain(value: Any) -> Any:
 if __name__ == "__main__":
     out, *given = sys.argv[1:]
     folder, data = (Path(given[0]), Path(given[1])) if given else (HERE / "tasks", HERE / "data")
-    names = given[2:] or ["all_of_them", "capitals_same", "names", "lengths", "endings", "texts"]
+    names = given[2:] or ["all_of_them", "capitals_same", "names", "lengths", "endings", "texts", "renamed", "counted"]
     Path(out).write_text(json.dumps(record(folder, data, names), default=_plain, indent=None) + "\n", "utf-8")

@@ -32,7 +32,7 @@ WAYS: Mapping[str, tuple[int | None, Mapping[str, str]]] = {
     "multiturn": (2, {"chat": "multiturn"}),
     "single": (2, {"chat": "single"}),
 }
-NAMES = ("all_of_them", "capitals_same", "names", "lengths", "endings", "texts")
+NAMES = ("all_of_them", "capitals_same", "names", "lengths", "endings", "texts", "renamed", "counted")
 
 
 @cache

@@ -174,7 +174,7 @@ def test_a_metric_of_the_class_itself_is_known_by_its_package(project: Project) 
 
 def test_an_option_that_the_adapter_does_not_take_refuses_its_task_alone(project: Project) -> None:
     harness(project, "a", "{repetition_penalty: 1.2}")
-    harness(project, "b", "{num_return_sequences: 1, num_beams: 1, repetition_penalty: 1.0}")
+    harness(project, "b", "{num_return_sequences: 1, num_beams: 1, repetition_penalty: 1.0, early_stopping: false}")
     assert 3 == project.run("--lm-gate=none").ret
     board = project.board()
     assert {"a": (2, None), "b": (0, 1.0)} == {row["task"]: (row["errors"], row["score"]) for row in board["tasks"]}

@@ -30,7 +30,7 @@ ROWS = (
     "records",
     "leaderboard",
     "task",
-    "data file_names judging metrics postprocess sandbox stats templates",
+    "data file_names judging metrics postprocess sandbox stats stops templates",
     "types text atomic arguments compact_json errors extra formatters frozen hashes numbers own_modules pages "
     "redaction",
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -27,11 +26,12 @@ def ask(
     requests: Sequence[Request],
     passthrough: tuple[type[BaseException], ...] = (),
     think_tags: tuple[str, str] | None = THINK_TAGS,
+    cuts: bool = True,
 ) -> list[Answer]:
     """Return one answer per request, in order; an unusable answer becomes an AdapterError.
 
     ``passthrough`` are exceptions that stop the run, not just the batch. ``think_tags`` enclose the thoughts at the
-    beginning of a text; if they are None, texts stay unchanged.
+    beginning of a text; if they are None, texts stay unchanged. With ``cuts``, answers end before stop texts.
     """
     answers: dict[int, Answer] = {}
     for kind, answer in ((Generate, _generate_method(adapter)), (LogLikelihood, method(adapter, "loglikelihood"))):
@@ -39,7 +39,12 @@ def ask(
         if numbers:
             batch = [requests[number] for number in numbers]
             answers.update(zip(numbers, _ask_kind(adapter, kind, answer, batch, passthrough), strict=True))
-    return [without_thoughts(answers[number], request, think_tags) for number, request in enumerate(requests)]
+    found = [without_thoughts(answers[number], request, think_tags) for number, request in enumerate(requests)]
+    if cuts and any(isinstance(request, Generate) and request.stop for request in requests):
+        from pytest_lmeval.asking.stops import with_stops
+
+        return with_stops(found, requests, lambda some: ask(adapter, some, passthrough, think_tags))
+    return found
 
 
 def _ask_kind(
@@ -72,14 +77,14 @@ def unusable(adapter: Any, error: BaseException, passthrough: tuple[type[BaseExc
         raise error
     if isinstance(error, AdapterError):
         return error
-    from pytest_lmeval.asking.limits import Unreachable, is_unreachable
+    from pytest_lmeval.asking.limits import Unreachable, hint_of, is_unreachable
 
     kind = AdapterTimeout if isinstance(error, TimeoutError) else AdapterError
     if kind is AdapterError and is_unreachable(error):
         kind = Unreachable
     place = raised_in(error, skips=lambda path: path.startswith(OURS))
     where = f" ({place})" if place else ""
-    found = kind(f"adapter {adapter_name(adapter)} raised {error_text(error)}{where}{_hint(error)}")
+    found = kind(f"adapter {adapter_name(adapter)} raised {error_text(error)}{where}{hint_of(error)}")
     # An attribute of exceptions in clients such as OpenAI's.
     status = getattr(error, "status_code", None)
     found.status = status if isinstance(status, int) and 400 <= status <= 599 else 0
@@ -199,16 +204,3 @@ def with_attempts(answer: Answer, attempts: int) -> Answer:
     error.retries = attempts - 1
     error.status, error.said = answer.status, dict(answer.said)
     return error
-
-
-def _hint(error: BaseException) -> str:
-    taken = error.obj if isinstance(error, AttributeError) else None
-    # A TypeError only names the type in its text.
-    named = isinstance(error, TypeError) and _REQUEST_TYPES.search(str(error))
-    if named or isinstance(taken, Generate | LogLikelihood):
-        return "; it receives a request; the text is request.text"
-    is_batch = isinstance(error, AttributeError) and isinstance(taken, list) and hasattr(str, str(error.name))
-    return "; generate receives a list of prompts and returns a list of answers" if is_batch else ""
-
-
-_REQUEST_TYPES = re.compile(r"\b(Generate|LogLikelihood)\b")

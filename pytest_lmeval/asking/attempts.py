@@ -66,6 +66,7 @@ class Attempts:
         facts = AdapterFacts.of(adapter)
         self._awaits_logprobs = facts.awaits_logprobs
         self._rates = RateLimit(facts, policy.share, partial(self._sleep, what=OWN))
+        self.sends_stops = True
         self._limit_s = policy.timeout_s
         if tell(adapter, "time_limit_s", policy.timeout_s):  # the adapter can tell when a request starts
             self._limit_s = math.inf
@@ -114,7 +115,15 @@ class Attempts:
             await asyncio.sleep(seconds)
 
     async def _attempt(self, asked: Asked) -> Answer:
-        request, task = asked.request, asked.task
+        if isinstance(asked.request, LogLikelihood) or not asked.request.stop:
+            return await self.send(asked, asked.request)
+        from pytest_lmeval.asking.stops import answer_with_stops
+
+        return await answer_with_stops(self, asked, asked.request)
+
+    async def send(self, asked: Asked, request: Request) -> Answer:
+        """Return the answer to one attempt at ``request``, with its thoughts apart."""
+        task = asked.task
         if self._rates.limits:
             await self._rates.acquire(request)
         started = time.perf_counter()

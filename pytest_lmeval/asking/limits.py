@@ -23,7 +23,7 @@ from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.redaction import redact
 from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.text import printable
-from pytest_lmeval.types import Completion
+from pytest_lmeval.types import Completion, Generate, LogLikelihood
 
 if TYPE_CHECKING:
     from pytest_lmeval.asking.ask import Answer
@@ -233,3 +233,17 @@ def is_unreachable(error: BaseException) -> bool:
         seen.add(id(cause))
         cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
     return False
+
+
+def hint_of(error: BaseException) -> str:
+    """Return what an adapter probably did wrong, or ""."""
+    taken = error.obj if isinstance(error, AttributeError) else None
+    # A TypeError only names the type in its text.
+    named = isinstance(error, TypeError) and _REQUEST_TYPES.search(str(error))
+    if named or isinstance(taken, Generate | LogLikelihood):
+        return "; it receives a request; the text is request.text"
+    is_batch = isinstance(error, AttributeError) and isinstance(taken, list) and hasattr(str, str(error.name))
+    return "; generate receives a list of prompts and returns a list of answers" if is_batch else ""
+
+
+_REQUEST_TYPES = re.compile(r"\b(Generate|LogLikelihood)\b")

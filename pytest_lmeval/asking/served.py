@@ -69,11 +69,12 @@ class Served:
         answers: dict[int, Answer] = {}
         for places in self._planned(requests):
             asked = [requests[place] for place in places]
-            found = ask(self._adapter, asked, think_tags=None)
+            found = ask(self._adapter, asked, think_tags=None, cuts=False)
             for place, answer in zip(places, found, strict=True):
-                # A single request may have failed the call for all.
-                alone = is_of_several(answer)
-                answers[place] = ask(self._adapter, [requests[place]], think_tags=None)[0] if alone else answer
+                if is_of_several(answer):
+                    # A single request may have failed the call for all.
+                    (answer,) = ask(self._adapter, [requests[place]], think_tags=None, cuts=False)
+                answers[place] = answer
         unplanned = AdapterError(f"adapter {adapter_name(self._adapter)}: plan_window omitted the request")
         return [answers.get(place, unplanned) for place in range(len(requests))]
 

@@ -15,6 +15,7 @@ from pytest_lmeval.adapters.http.faults import one_line
 from pytest_lmeval.adapters.http.reply import Document, count, shown_name
 from pytest_lmeval.errors import RequestRefused
 from pytest_lmeval.extra import BLOCKS, CALLS, Fields, of_answer, unknown
+from pytest_lmeval.stops import first_stop
 from pytest_lmeval.types import Completion, ToolCall
 
 _REASONS = {
@@ -53,7 +54,7 @@ def completion(
     reason = _REASONS.get(given, one_line(given)) if isinstance(given, str) else ""
     if thoughts:
         text = text.lstrip("\r\n")  # between thoughts and answer
-    end = min((place for stop in stops if (place := text.find(stop)) >= 0), default=None)
+    end = first_stop(text, stops)
     of_calls = [] if end is not None else [unknown(block, _OF_USES) for block in uses]
     prompt_tokens, completion_tokens = _prompt_tokens(document), count(document, "output_tokens")
     return Completion(

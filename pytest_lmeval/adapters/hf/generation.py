@@ -12,6 +12,7 @@ from pytest_lmeval.adapters.hf.passes import Reader, ReadRows, padded
 from pytest_lmeval.adapters.hf.prompts import Prompts
 from pytest_lmeval.adapters.hf.rows import Batch, Prompted, rows_of
 from pytest_lmeval.errors import AdapterError
+from pytest_lmeval.stops import first_stop
 from pytest_lmeval.types import Completion
 
 
@@ -109,8 +110,9 @@ class _Text:
         prompt, prompts, count = self.prompt, self._prompts, len(self._tokens)
         ended = bool(self._tokens) and self._tokens[-1] in self._ends
         text = prompts.text_after(prompt.tokens, self._tokens[: count - ended])
-        cut = _first_stop(text, prompt.stop)
-        thoughts, answer, calls = prompts.parsed(text[:cut], opened=prompt.opened, tools=prompt.tools)
+        thoughts, answer = prompts.split_thoughts(text, opened=prompt.opened)
+        cut = first_stop(answer, prompt.stop)
+        answer, calls = prompts.split_calls(answer[:cut]) if prompt.tools else (answer[:cut], ())
         return Completion(
             answer,
             finish_reason="stop" if ended or cut is not None else "length",
@@ -128,11 +130,12 @@ class _Text:
         tail = self._tokens[-self._tail :]
         is_all = len(tail) == len(self._tokens)
         text = self._prompts.text_after(self.prompt.tokens, tail) if is_all else self._prompts.decode(tail)
-        return _first_stop(text, self.prompt.stop) is not None
-
-
-def _first_stop(text: str, stops: Sequence[str]) -> int | None:
-    return min((place for stop in stops if (place := text.find(stop)) >= 0), default=None)
+        if first_stop(text, self.prompt.stop) is None:
+            return False
+        # Thoughts may contain stop texts.
+        text = text if is_all else self._prompts.text_after(self.prompt.tokens, self._tokens)
+        _, answer = self._prompts.split_thoughts(text, opened=self.prompt.opened)
+        return first_stop(answer, self.prompt.stop) is not None
 
 
 class _Choice:

@@ -66,11 +66,14 @@ class Prompts:
             raise AdapterError("the prompt has no tokens, and the tokenizer has no token to begin a text")
         return tokens, opened
 
-    def parsed(self, text: str, *, opened: bool, tools: bool) -> tuple[str, str, tuple[ToolCall, ...]]:
-        """Return thoughts, answer and calls in the model's text; ``opened`` is True if the prompt began thoughts."""
+    def split_thoughts(self, text: str, *, opened: bool) -> tuple[str, str]:
+        """Return thoughts and answer in the model's text; ``opened`` is True if the prompt began thoughts."""
         found = split_thoughts(text, self.think_tags, opened=opened) if self.think_tags else None
-        thoughts, answer = found or ("", text)
-        return thoughts, *(parse_calls(answer, self._tools_family) if tools else (answer, ()))
+        return found or ("", text)
+
+    def split_calls(self, answer: str) -> tuple[str, tuple[ToolCall, ...]]:
+        """Return the text and the tool calls in an answer."""
+        return parse_calls(answer, self._tools_family)
 
     def count(self, text: str) -> int:
         """Return the number of tokens in a text."""

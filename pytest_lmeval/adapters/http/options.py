@@ -80,7 +80,7 @@ class ServerOptions:
 
     def stops(self, request: Generate) -> list[str]:
         """Return the texts that end the answer: the request's, then the option's."""
-        return list(dict.fromkeys((*request.stop, *self.stop)))
+        return [stop for stop in dict.fromkeys((*request.stop, *self.stop)) if stop]
 
     def whole(self, fields: Mapping[str, object], own: Mapping[str, object]) -> dict[str, object]:
         """Return the fields of a body that are not None; ``extra_body`` overrides them, and ``own`` overrides both.

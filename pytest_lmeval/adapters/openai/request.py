@@ -7,7 +7,11 @@ from collections.abc import Mapping
 from pytest_lmeval.adapters.openai.options import OpenAIOptions
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.extra import added
+from pytest_lmeval.stops import AsSent
 from pytest_lmeval.types import Generate
+
+_MOST_STOPS = 4
+"""The largest number of stop texts that OpenAI's interface accepts."""
 
 
 def request_fields(model: str, options: OpenAIOptions, request: Generate) -> dict[str, object]:
@@ -22,7 +26,7 @@ def request_fields(model: str, options: OpenAIOptions, request: Generate) -> dic
         "temperature": options.temperature,
         "top_p": options.top_p,
         options.max_tokens_field: options.max_tokens if request.max_tokens is None else request.max_tokens,
-        "stop": options.stops(request) or None,
+        "stop": _stops(options, request) or None,
         "seed": None if options.seed is None else options.seed + request.repeat,
         # The chat endpoint takes a flag, and the completions endpoint takes the number of alternatives per token.
         "logprobs": (not is_text or 1) if options.logprobs else None,
@@ -31,6 +35,15 @@ def request_fields(model: str, options: OpenAIOptions, request: Generate) -> dic
         "stream_options": {"include_usage": True} if options.stream else None,
     }
     return options.whole(fields, request.options)
+
+
+def _stops(options: OpenAIOptions, request: Generate) -> list[str]:
+    """Return as many stop texts as the interface accepts; the run cuts answers at all those of a task's request."""
+    stops = options.stops(request)
+    if isinstance(request.stop, AsSent) or len(stops) <= _MOST_STOPS:
+        return stops
+    others = [stop for stop in stops if stop not in options.stop]
+    return [*others[: max(0, _MOST_STOPS - len(options.stop))], *options.stop]
 
 
 def _messages(system: str | None, request: Generate) -> list[dict[str, object]]:

@@ -23,6 +23,7 @@ from pytest_lmeval.formats.python.measures import (
 from pytest_lmeval.formats.python.samples import Samples, pair_requests, paired, pairs_of
 from pytest_lmeval.formats.task import Subjects
 from pytest_lmeval.formatters import joined
+from pytest_lmeval.stops import first_stop
 from pytest_lmeval.task import Prompt, Task, Tools
 from pytest_lmeval.tasks.base import NO_SUBJECT, BaseTask
 from pytest_lmeval.tasks.execution import running_code_in
@@ -202,7 +203,8 @@ class CompletionTask(Task):
         held = self.held[example.id]
         (completion,) = responses
         assert isinstance(completion, Completion)
-        text = _before_stop(completion.text, self.task.stop_sequences or ())
+        # A run has cut the completion already; other callers may not have.
+        text = completion.text[: first_stop(completion.text, self.task.stop_sequences or ())]
         name = f"{type(self.task).__name__}.post_process_generated_completion"
         prediction = scored(name, self.task.post_process_generated_completion, text, held.sample)
         if not isinstance(prediction, str):
@@ -252,12 +254,6 @@ def _as_mapping(context: Any) -> Mapping[str, Any]:
     if hasattr(context, "model_dump"):
         return dict(context.model_dump())
     return dict(context or {})
-
-
-def _before_stop(text: str, stops: Sequence[str]) -> str:
-    # Adapters that take only prompts do not stop at these texts.
-    ends = [text.find(stop) for stop in stops if stop and stop in text]
-    return text[: min(ends)] if ends else text
 
 
 def _targets(sample: Sample) -> tuple[str, ...]:

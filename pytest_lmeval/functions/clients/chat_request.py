@@ -11,6 +11,7 @@ from pytest_lmeval.extra import of_message, present, unknown
 from pytest_lmeval.functions.clients import models
 from pytest_lmeval.functions.clients.body import ClientRequest
 from pytest_lmeval.functions.clients.models import BodyPart, Flag, Limit, Loose, Option, Some, Text, Word
+from pytest_lmeval.stops import AsSent
 from pytest_lmeval.types import Message, ToolCall
 
 _OF_PARTS = frozenset({"type", "text", "refusal"})
@@ -89,7 +90,7 @@ def read_request(body: bytes) -> ClientRequest:
     return ClientRequest(
         messages=tuple(one.message(each) for one, each in zip(asked.messages, given["messages"], strict=True)),
         fields={
-            "stop": tuple(filter(None, asked.stop)),
+            "stop": AsSent(filter(None, asked.stop)),
             "max_tokens": next(iter(limits), None),
             "options": options,
             "tools": tools,

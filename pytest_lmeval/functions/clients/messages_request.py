@@ -12,6 +12,7 @@ from pytest_lmeval.extra import BLOCKS, lacks_thoughts, packed, present, unknown
 from pytest_lmeval.functions.clients import models
 from pytest_lmeval.functions.clients.body import ClientRequest
 from pytest_lmeval.functions.clients.models import BodyPart, Limit, Loose, Option, Some, Text
+from pytest_lmeval.stops import AsSent
 from pytest_lmeval.types import Message, ToolCall
 
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
@@ -118,7 +119,7 @@ def read_request(body: bytes, beta: str = "") -> ClientRequest:
     return ClientRequest(
         messages=messages,
         fields={
-            "stop": tuple(filter(None, asked.stop_sequences)),
+            "stop": AsSent(filter(None, asked.stop_sequences)),
             "max_tokens": asked.max_tokens,
             "options": options,
             "tools": tools,

@@ -109,6 +109,12 @@ def test_a_text_ends_before_its_first_stop_string(llama: HfAdapter, stop: tuple[
     assert (text, "stop") == (answer.text, answer.finish_reason)
 
 
+def test_a_stop_string_ends_the_answer_and_not_the_thoughts(llama: HfAdapter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llama._prompts, "think_tags", ("A", "barks,"))
+    answer = one(llama, QUESTIONS[2], stop=("do",))
+    assert (" dog ", " a cat ", "stop") == (answer.thoughts, answer.text, answer.finish_reason)
+
+
 def test_nothing_is_written_beyond_a_stop_string(llama: HfAdapter) -> None:
     whole = one(llama, QUESTIONS[7])
     stopped = one(llama, QUESTIONS[7], stop=("\n",))

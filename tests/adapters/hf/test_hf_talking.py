@@ -210,14 +210,16 @@ def test_calls_are_read_as_the_family_of_the_template_writes_them(
     tokenizer: Any, template: str, written: str, expected: Any
 ) -> None:
     text = f"<think>{written}</think>{written}"
-    thoughts, answer, calls = prompts(tokenizer, template).parsed(text, opened=False, tools=True)
-    assert (written, "", expected) == (thoughts, answer, [(call.name, call.values) for call in calls])
+    made = prompts(tokenizer, template)
+    thoughts, answer = made.split_thoughts(text, opened=False)
+    rest, calls = made.split_calls(answer)
+    assert (written, "", expected) == (thoughts, rest, [(call.name, call.values) for call in calls])
 
 
 def test_a_prompt_that_ends_within_thoughts_is_noticed(tokenizer: Any) -> None:
     made = prompts(tokenizer, QWEN, chat_template_kwargs={"think": True})
     assert made.read(Generate("?"))[1]
-    assert ("so", "", ()) == made.parsed("so", opened=True, tools=False)
+    assert ("so", "") == made.split_thoughts("so", opened=True)
 
 
 def test_tags_that_are_special_tokens_are_not_lost(tokenizer: Any) -> None:

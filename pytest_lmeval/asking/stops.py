@@ -1,0 +1,80 @@
+"""End answers at the stop texts of their requests, after the thoughts before them.
+
+Some adapters ignore stop texts or send only some of them, and servers apply them to thoughts, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_lmeval.stops import AsSent, first_stop
+from pytest_lmeval.types import Completion, Generate, Request
+
+if TYPE_CHECKING:
+    from pytest_lmeval.asking.ask import Answer
+    from pytest_lmeval.asking.attempts import Asked, Attempts
+
+_COUNTED = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost", "latency_ms")
+
+
+def with_stops(
+    answers: Sequence[Answer], requests: Sequence[Request], ask: Callable[[list[Request]], list[Answer]]
+) -> list[Answer]:
+    """Return the answers, cut at stop texts; ``ask`` requests again what a stop text ended in its thoughts."""
+    found = [_cut(answer, request) for answer, request in zip(answers, requests, strict=True)]
+    stopped = [number for number, answer in enumerate(found) if _is_stopped_thinking(answer, requests[number])]
+    again = ask([_without_stops(requests[number]) for number in stopped]) if stopped else ()
+    for number, answer in zip(stopped, again, strict=True):
+        found[number] = _cut(_with_usage_of(found[number], answer), requests[number])
+    return found
+
+
+async def answer_with_stops(attempts: Attempts, asked: Asked, request: Generate) -> Answer:
+    """Return the answer to one attempt at ``request``, cut at its stop texts.
+
+    Once a stop text has ended thoughts of the model, ``attempts`` sends none.
+    """
+    if isinstance(request.stop, AsSent):
+        return await attempts.send(asked, request)
+    if not attempts.sends_stops:
+        return _cut(await attempts.send(asked, _without_stops(request)), request)
+    answer = await attempts.send(asked, request)
+    if _is_stopped_thinking(answer, request) and not (asked.sent is not None and asked.sent.budget.is_passed):
+        attempts.sends_stops = False
+        answer = _with_usage_of(answer, await attempts.send(asked, _without_stops(request)))
+    return _cut(answer, request)
+
+
+def _is_stopped_thinking(answer: Answer, request: Request) -> bool:
+    """Return True if the answer has only thoughts, probably because a stop text ended them."""
+    is_empty = isinstance(answer, Completion) and answer.has_no_answer and answer.finish_reason != "length"
+    return is_empty and bool(_stops_of(request))
+
+
+def _stops_of(request: Request) -> tuple[str, ...]:
+    return request.stop if isinstance(request, Generate) and not isinstance(request.stop, AsSent) else ()
+
+
+def _without_stops(request: Request) -> Request:
+    return replace(request, stop=()) if isinstance(request, Generate) else request
+
+
+def _cut(answer: Answer, request: Request) -> Answer:
+    end = first_stop(answer.text, _stops_of(request)) if isinstance(answer, Completion) else None
+    if end is None or not isinstance(answer, Completion):
+        return answer
+    # The log-probabilities also cover the rest.
+    return replace(answer, text=answer.text[:end], finish_reason="stop", logprobs=())
+
+
+def _with_usage_of(first: Answer, answer: Answer) -> Answer:
+    """Return ``answer`` with the tokens, cost and time of both answers."""
+    if not isinstance(first, Completion) or not isinstance(answer, Completion):
+        return answer
+    return replace(answer, **{name: _sum(getattr(first, name), getattr(answer, name)) for name in _COUNTED})
+
+
+def _sum(one: Any, other: Any) -> Any:
+    return None if one is None or other is None else one + other

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import errno
+import gzip
+import io
+import zlib
 from collections.abc import Sequence
 from contextvars import ContextVar
 from pathlib import Path
@@ -12,6 +15,8 @@ from pytest_lmeval.numbers import Number
 
 MAX_DATA_BYTES = 1 << 30
 MAX_ROWS = 10_000_000
+_GZIP = b"\x1f\x8b"
+_PART = 1 << 20
 _MAX_BYTES: ContextVar[int] = ContextVar("max_data_bytes", default=MAX_DATA_BYTES)
 
 
@@ -52,3 +57,19 @@ def read_files(files: Sequence[Path]) -> list[bytes]:
             # Opening a pipe would wait for a writer.
             raise OSError(errno.EINVAL, "it is not a regular file")
     return [path.read_bytes() for path in files]
+
+
+def unpacked(name: str, data: bytes) -> bytes:
+    """Return ``data`` without gzip's compression, if it has one; raise BadRows if it is damaged or too large."""
+    if not data.startswith(_GZIP):
+        return data
+    parts, size = [], 0
+    try:
+        with gzip.open(io.BytesIO(data)) as stream:
+            while part := stream.read(_PART):
+                parts.append(part)
+                size += len(part)
+                check_bytes(name, size)
+    except (OSError, EOFError, zlib.error) as error:
+        raise BadRows(f"{name}: cannot be unpacked: {error}") from None
+    return b"".join(parts)

@@ -21,7 +21,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _TRAILING_COMMA = re.compile(r",\s*[}\]]")
 _JSON_WORDS = {"True": "true", "False": "false", "None": "null"}
 _PYTHON_WORD = re.compile("|".join(_JSON_WORDS))
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 
 
 def number_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -29,7 +29,7 @@ def number_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
 
     Lines end at ``\n`` alone: a text splitter would also break at U+2028 and U+0085, which may be in a string.
     """
-    for number, line in enumerate(data.removeprefix(_BOM).split(b"\n"), start=1):
+    for number, line in enumerate(data.removeprefix(BOM).split(b"\n"), start=1):
         stripped = line.strip(b" \t\r")
         if stripped and not stripped.startswith(b"#"):
             yield number, stripped
@@ -57,7 +57,9 @@ def parse_line(line: bytes, max_bytes: int = MAX_LINE_BYTES, option: str = "") -
     except json.JSONDecodeError as error:
         if text.startswith("\ufeff"):
             raise _bad_json("a byte order mark in the middle of the file at column 1") from None
-        detail = f"{error.msg.removesuffix(' at')} at column {error.colno}{_remedy(text, error.pos)}"
+        line_number = f"line {error.lineno}, " if "\n" in text else ""
+        where = f"{line_number}column {error.colno}"
+        detail = f"{error.msg.removesuffix(' at')} at {where}{_remedy(text, error.pos)}"
         raise _bad_json(detail) from None
     except ValueError as error:  # an integer of more digits than Python converts
         raise _bad_json(str(error)) from None
@@ -83,7 +85,7 @@ def _remedy(text: str, place: int) -> str:
         return f": JSON writes {_JSON_WORDS[word[0]]}"
     if text[:1] not in ("", "{", "["):
         return f": expected an object in braces on one line, got {text[:40]!r}"
-    return ": the line ends here, and an object has to be on one line" if before and not rest else ""
+    return ": the line ends here, and an object has to be on one line" if before and not rest and text[0] == "{" else ""
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

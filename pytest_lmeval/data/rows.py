@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from pytest_lmeval.data.limits import BadRows as BadRows  # raised by all readers, imported from here
 from pytest_lmeval.data.limits import check_bytes, check_rows, read_files
-from pytest_lmeval.data.lines import number_lines, parse_line
+from pytest_lmeval.data.lines import BOM, number_lines, parse_line
 from pytest_lmeval.errors import RecordRefused, nearest
 
 # A row may contain a long document, so the limit on lines of task files does not apply to data.
@@ -86,23 +86,27 @@ def read_rows(path: Path, *, as_written: bool = False) -> tuple[list[dict[str, A
     return parse_rows(path, data, as_written=as_written), data
 
 
-def parse_rows(path: Path, data: bytes, *, as_written: bool = False) -> list[dict[str, Any]]:
+def parse_rows(path: Path, data: bytes, *, as_written: bool = False, suffix: str = "") -> list[dict[str, Any]]:
     """Return the rows of the file at ``path``, whose bytes are ``data``.
 
-    Values are text in csv, JSON in jsonl, and pyarrow's in parquet. Raise BadRows if two columns have the same name, or
-    if the file has more rows or uncompressed bytes than the limits; the metadata of parquet reveal that before reading,
-    and the limits apply again while reading. ``as_written`` keeps blanks around the names of csv columns, and line ends
-    in cells.
+    ``suffix`` says how to read them, by default the file's own: one of ``SUFFIXES``, or ``.json``, which is jsonl or an
+    array. Values are text in csv, JSON in jsonl, and pyarrow's in parquet. Raise BadRows if two columns have the same
+    name, or if the file has more rows or uncompressed bytes than the limits; the metadata of parquet reveal that before
+    reading, and the limits apply again while reading. ``as_written`` keeps blanks around the names of csv columns, and
+    line ends in cells.
     """
-    return _numbered_rows(path, data, as_written)[0]
+    return _numbered_rows(path, data, as_written, suffix)[0]
 
 
-def _numbered_rows(path: Path, data: bytes, as_written: bool = False) -> Numbered:
+def _numbered_rows(path: Path, data: bytes, as_written: bool = False, suffix: str = "") -> Numbered:
     check_bytes(path.name, len(data))
-    if path.suffix == ".csv":
+    suffix = suffix or path.suffix
+    if suffix == ".csv":
         table = csv_table(path.name, data, as_written=as_written)
         return [dict(zip(table.columns, cells, strict=True)) for cells in table.cells], table.lines
-    return (_jsonl if path.suffix == ".jsonl" else _parquet)(path, data)
+    if suffix == ".json" and data.removeprefix(BOM).lstrip().startswith(b"["):
+        return _array(path, data)
+    return (_parquet if suffix == ".parquet" else _jsonl)(path, data)
 
 
 def _jsonl(path: Path, data: bytes) -> Numbered:
@@ -123,6 +127,20 @@ def _jsonl(path: Path, data: bytes) -> Numbered:
         more = [f"{path.name}: and {len(faults) - _MOST_FAULTS} more"] * (len(faults) > _MOST_FAULTS)
         raise BadRows(*faults[:_MOST_FAULTS], *more)
     return rows, lines
+
+
+def _array(path: Path, data: bytes) -> Numbered:
+    """Return the objects of a JSON array; as with ``datasets``, texts are rows with the column ``text``."""
+    try:
+        found = parse_line(data.removeprefix(BOM).strip(), len(data))
+    except RecordRefused as refused:
+        raise BadRows(f"{path.name}: {refused.detail}") from None
+    check_rows(path.name, len(found))
+    rows = [{"text": each} if isinstance(each, str) else each for each in found]
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, dict) or isinstance(found[0], str) != isinstance(found[number - 1], str):
+            raise BadRows(f"{path.name}: item {number}: expected an object, got {found[number - 1]!r:.80}")
+    return rows, range(1, len(rows) + 1)
 
 
 class CsvTable(NamedTuple):

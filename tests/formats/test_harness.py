@@ -17,8 +17,8 @@ from pytest_lmeval.cli import main
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.formats.files import load_file
 from pytest_lmeval.formats.harness.aggregates import AGGREGATIONS
-from pytest_lmeval.formats.harness.dataset import RowSet
 from pytest_lmeval.formats.harness.names import index_of, search
+from pytest_lmeval.formats.harness.rowset import RowSet
 from pytest_lmeval.formats.task import LoadedFile, LoadOptions
 from pytest_lmeval.leaderboard.groups import group_scores
 from pytest_lmeval.loading import default_registry
@@ -334,9 +334,8 @@ def test_columns_of_csv_have_the_types_that_the_harness_gives_them(tmp_path: Pat
 
 
 def test_a_split_of_csv_and_of_another_format_is_refused(tmp_path: Path) -> None:
-    both = CHOSEN.replace("{test: rows.csv}", "{test: [rows.csv, more.jsonl]}")
-    (error,) = load(tmp_path, {"t.yaml": both, "rows.csv": "n\n1\n", "more.jsonl": '{"n": 1}\n'}).errors
-    assert "split 'test': expected files of one format, got rows.csv, more.jsonl" in error.detail
+    (error,) = load(tmp_path, {"t.yaml": TASK, "../data/made__rows/test.csv": "q,a\n1,1\n"}).errors
+    assert "split 'test': expected files of one format, got test.csv, test.jsonl" in error.detail
 
 
 @pytest.mark.parametrize("cells", [["1e3", "2"], ["12345678901234567890", "1"], ["1", *["2"] * 9_999, "x"]])

@@ -14,13 +14,14 @@ from pytest_lmeval.errors import RecordRefused, ScoringError, nearest
 from pytest_lmeval.formats.checks import check_names, gate_fields
 from pytest_lmeval.formats.harness.aggregates import ITERATIONS
 from pytest_lmeval.formats.harness.config import Config, FunctionRef, check_config, generation_of, listed, plain
-from pytest_lmeval.formats.harness.dataset import RowSet, Source, source_of
+from pytest_lmeval.formats.harness.dataset import Source, source_of
 from pytest_lmeval.formats.harness.documents import Documents
 from pytest_lmeval.formats.harness.filters import Filter, pipelines
 from pytest_lmeval.formats.harness.functions import check_function, seeded, source_digest
 from pytest_lmeval.formats.harness.measures import HarnessMetric, Measurer, measures_of
 from pytest_lmeval.formats.harness.names import Resolver, index_of, installed_root
 from pytest_lmeval.formats.harness.prompts import Maker, Shots
+from pytest_lmeval.formats.harness.rowset import RowSet
 from pytest_lmeval.formats.harness.task import HarnessTask
 from pytest_lmeval.formats.python.examples import Examples
 from pytest_lmeval.formats.task import LoadedFile, TaskSource

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from pytest_lmeval.formats.harness.aggregates import f1_of, mean
-from pytest_lmeval.formats.harness.dataset import RowSet
 from pytest_lmeval.formats.harness.documents import template_of
 from pytest_lmeval.formats.harness.filters import NUMBER, found_in
+from pytest_lmeval.formats.harness.rowset import RowSet
 from pytest_lmeval.metrics.parts import probability
 from pytest_lmeval.metrics.parts.patterns import compiled
 

@@ -128,9 +128,13 @@ def parse_document(data: bytes, path: Path) -> dict[str, Any]:
 def _yaml_loader(folder: Path) -> Any:
     def function(loader: Any, node: Any) -> FunctionRef:
         module, _, name = str(loader.construct_scalar(node)).rpartition(".")
+        place = folder
+        while module.startswith(("../", "./")):
+            step, _, module = module.partition("/")
+            place = (place / step).resolve()
         if not module or not name:
             raise ValueError(f"!function expects MODULE.NAME, got {node.value!r:.80}")
-        return FunctionRef(folder, module, name)
+        return FunctionRef(place, module, name)
 
     class Loader(_YamlLoader):  # type: ignore[misc]  # the base is one of two, of which one may be missing
         """The safe loader, with the tag ``!function``."""
@@ -159,13 +163,13 @@ def plain(value: Any) -> Any:
 class Config:
     """The keys of one task: ``given`` has them with includes and overrides merged.
 
-    ``file`` is the task's file, ``root`` the folder whose modules its functions may import, and ``groups`` the groups
-    that contain the task.
+    ``file`` is the task's file, ``roots`` the folders whose modules its functions may import, first the task's own, and
+    ``groups`` the groups that contain the task.
     """
 
     name: str
     file: Path
-    root: Path
+    roots: tuple[Path, ...]
     given: Mapping[str, Any]
     groups: tuple[str, ...] = ()
 

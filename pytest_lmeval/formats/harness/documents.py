@@ -61,7 +61,7 @@ class Documents:
         Its random draws depend only on the document, not on earlier draws.
         """
         self.load(ref)
-        if not may_draw(ref):
+        if not may_draw(ref, self._config.roots):
             return self.run(ref, *given, **named)
         document = given[0] if given and isinstance(given[0], Mapping) else None
         seeds = () if document is None else (seed_of(document),) * 2
@@ -78,7 +78,7 @@ class Documents:
         for ref in refs:
             if isinstance(ref, FunctionRef):
                 if ref not in self._functions:
-                    self._functions[ref] = function_of(ref, self._config.root)
+                    self._functions[ref] = function_of(ref, self._config.roots)
                 start = start or start_of(self._functions[ref])
         return start
 

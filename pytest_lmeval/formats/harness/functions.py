@@ -1,8 +1,8 @@
 """Import the functions that task files name, under private module names, and seed random generators for them.
 
-As in the harness, a module can import its neighbours: ``lm_eval.tasks.NAME`` is a folder of the same root. Substitutes
-replace ``lm_eval`` and ``datasets``, which need not be installed. A missing third-party module is an error only when a
-function uses it.
+A module can import files beside it, and folders of tasks as ``lm_eval.tasks.NAME``, those of the installed harness too.
+Substitutes replace the rest of ``lm_eval`` and ``datasets``, which need not be installed. A missing third-party module
+is an error only when a function uses it.
 """
 
 from __future__ import annotations
@@ -37,25 +37,36 @@ _SUBSTITUTE_MODULES = (
     *("lm_eval.api.filter", "lm_eval.api.metrics", "lm_eval.api.registry"),
 )
 _DRAWS = re.compile(rb"rand|shuffle|(?:from|import)[ \t]+(?:\.|lm_eval\.tasks)")
+_IMPORTED = re.compile(rb"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE)
+_SYS_PATH = b"sys.path"
+Roots = tuple[Path, ...]
+"""Folders of tasks: first that of a module, then others whose modules it may import."""
 _STARTS: dict[str, Any] = {}
 """The state of ``random`` after the import of each module that draws: many tasks share a module imported once."""
 
 
+def installed_root() -> Path | None:
+    """Return the folder of tasks of the installed lm-eval, without importing it; None if it is not installed."""
+    spec = importlib.util.find_spec("lm_eval")
+    folders = (Path(place) / "tasks" for place in (spec and spec.submodule_search_locations) or ())
+    return next((folder.resolve() for folder in folders if folder.is_dir()), None)
+
+
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the modules of every registered root."""
+    """Finds the modules of every registered package, which is the first of its roots."""
 
     def __init__(self) -> None:
-        self.roots: dict[str, Path] = {}
+        self.roots: dict[str, Roots] = {}
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         """Return the spec of a module of a root: a file, or a folder as a package without a file."""
         package, *rest = name.split(".")
         if package not in self.roots:
             return None
-        place = self.roots[package].joinpath(*rest)
-        file = place.with_name(f"{place.name}.py")
-        if rest and file.is_file():
-            return importlib.util.spec_from_file_location(name, file, loader=_Loader(name, str(file)))
+        place = self.roots[package][0].joinpath(*rest)
+        for file in (place.with_name(f"{place.name}.py"), place / "__init__.py") if rest else ():
+            if file.is_file():
+                return importlib.util.spec_from_file_location(name, file, loader=_Loader(name, str(file)))
         if not place.is_dir():
             return None
         spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
@@ -68,15 +79,23 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
     def get_code(self, fullname: str) -> Any:
         """Return the module's code; write no cache beside the task file."""
-        tree = _Imports(fullname.partition(".")[0]).visit(ast.parse(self.get_data(self.path), self.path))
-        return compile(ast.fix_missing_locations(tree), self.path, "exec", dont_inherit=True)
+        data = self.get_data(self.path)
+        imports = _Imports(Path(self.path), _FINDER.roots[fullname.partition(".")[0]], _SYS_PATH in data)
+        return compile(
+            ast.fix_missing_locations(imports.visit(ast.parse(data, self.path))), self.path, "exec", dont_inherit=True
+        )
 
 
 class _Imports(ast.NodeTransformer):
-    """Replaces imports of the harness and ``datasets`` by substitutes, other missing modules by placeholders."""
+    """Replaces imports of the harness and ``datasets`` by substitutes, other missing modules by placeholders.
 
-    def __init__(self, package: str) -> None:
-        self._package = package
+    A file beside the module replaces a missing module of its name, and any module if the source uses ``sys.path``.
+    """
+
+    def __init__(self, file: Path, roots: Roots, uses_path: bool) -> None:
+        self._file = file
+        self._roots = roots
+        self._uses_path = uses_path
         self._guarded = 0
 
     def visit_Try(self, node: ast.Try) -> Any:  # ast's name
@@ -93,9 +112,14 @@ class _Imports(ast.NodeTransformer):
     def _import(self, alias: ast.alias) -> list[ast.stmt]:
         top = alias.name.partition(".")[0]
         if top in _SUBSTITUTED:
-            name = _own_name(alias.name, self._package) if alias.asname else _SUBSTITUTES
-            return [ast.Import([ast.alias(name, alias.asname or top)])]
-        if not self._guarded and is_missing(top):
+            name = _own_name(alias.name, (), self._file, self._roots) if alias.asname else _SUBSTITUTES
+            return [ast.Import([ast.alias(name, alias.asname or top)])] if name else _raising(alias.name, ())
+        if own := self._beside(alias.name):
+            # Without "as", the statement binds the first part of the name.
+            first = own.removesuffix(alias.name.removeprefix(top))
+            binds = [ast.alias(own, alias.asname)] if alias.asname else [ast.alias(own, "_"), ast.alias(first, top)]
+            return [ast.Import([each]) for each in binds]
+        if self._is_lost(top):
             return [_placeholder(alias.asname or top, alias.name)]
         return [ast.Import([alias])]
 
@@ -105,18 +129,58 @@ class _Imports(ast.NodeTransformer):
         if node.level:
             return node
         if top in _SUBSTITUTED:
-            return ast.ImportFrom(_own_name(name, self._package), node.names, 0)
-        if not self._guarded and is_missing(top):
+            names = [alias.name for alias in node.names]
+            own = _own_name(name, names, self._file, self._roots)
+            return ast.ImportFrom(own, node.names, 0) if own else _raising(name, names)
+        if own := self._beside(name):
+            return ast.ImportFrom(own, node.names, 0)
+        if self._is_lost(top):
             return [_placeholder(alias.asname or alias.name, f"{name}.{alias.name}") for alias in node.names]
         return node
 
+    def _beside(self, name: str) -> str:
+        is_wanted = self._uses_path or is_missing(name.partition(".")[0])
+        return module_beside(name, self._file, self._roots) if is_wanted else ""
 
-def _own_name(name: str, package: str) -> str:
-    """Return the module that replaces a module of the harness or ``datasets``; ``package`` has the harness's tasks."""
+    def _is_lost(self, top: str) -> bool:
+        # A module that changes sys.path may import what is not found yet.
+        return not self._guarded and not self._uses_path and is_missing(top)
+
+
+def module_beside(name: str, file: Path, roots: Roots) -> str:
+    """Return the private name of the module ``name`` in a folder around ``file``, the nearest in its root, or ""."""
+    for folder in file.parents:
+        if not folder.is_relative_to(roots[0]):
+            break
+        top, whole = folder / name.partition(".")[0], folder.joinpath(*name.split("."))
+        if any(each.is_file() for each in (top.with_suffix(".py"), top / "__init__.py", whole.with_suffix(".py"))):
+            return ".".join([_registered(roots), *folder.relative_to(roots[0]).parts, name])
+    return ""
+
+
+def _own_name(name: str, names: Sequence[str], file: Path, roots: Roots) -> str:
+    """Return the module that replaces a module of the harness or ``datasets``, from which ``file`` imports ``names``.
+
+    Return "" for a module of tasks that is in no root.
+    """
     if name == _TASKS or name.startswith(f"{_TASKS}."):
-        return package + name.removeprefix(_TASKS)
+        parts, own, last = name.split(".")[2:], roots[0], installed_root()
+        # As in the harness, the installed folder counts, except for a checkout of the harness.
+        ordered = dict.fromkeys((own, last, *roots) if own.parts[-2:] == ("lm_eval", "tasks") else (last, *roots))
+        root = next((each for each in ordered if each and _has(each.joinpath(*parts), names, file)), None)
+        return ".".join([_registered((root, *(each for each in roots if each != root))), *parts]) if root else ""
     has_substitute = any(f"{each}.".startswith(f"{name}.") for each in _SUBSTITUTE_MODULES)
     return _SUBSTITUTES if has_substitute else f"{_SUBSTITUTES}.{name}"
+
+
+def _has(place: Path, names: Sequence[str], file: Path) -> bool:
+    """Return True if ``place`` is a module other than ``file``, or a package from which ``names`` can be imported."""
+    module, package = place.with_name(f"{place.name}.py"), place / "__init__.py"
+    if module.is_file() and module != file:
+        return True
+    inner = [(place / f"{each}.py", place / each) for each in names]
+    has_all = all((one.is_file() and one != file) or folder.is_dir() for one, folder in inner)
+    return place.is_dir() and (has_all or (package.is_file() and package.stat().st_size > 0))
 
 
 def is_missing(top: str) -> bool:
@@ -132,15 +196,25 @@ def _placeholder(target: str, name: str) -> ast.stmt:
     return ast.parse(f"{target} = {call}").body[0]
 
 
+def _raising(module: str, names: Sequence[str]) -> list[ast.stmt]:
+    return ast.parse(f"raise ImportError({_missed(module, names)!r})").body
+
+
+def _missed(module: str, names: Sequence[str]) -> str:
+    """Return the reason if no root has ``names`` of a module of tasks."""
+    of = f" {', '.join(names)} of" if names else ""
+    return f"no{of} {module} in the folders of tasks{'' if installed_root() else ', and lm-eval is not installed'}"
+
+
 _FINDER = _Finder()
 
 
-def function_of(ref: FunctionRef, root: Path) -> Callable[..., Any]:
-    """Return the function that ``ref`` names in a file of its folder or of ``root``, or in an installed module.
+def function_of(ref: FunctionRef, roots: Roots) -> Callable[..., Any]:
+    """Return the function that ``ref`` names in a file of its folder or of ``roots``, or in an installed module.
 
     Raise RecordRefused that names a missing module or function. Callers check that the run trusts the file.
     """
-    module = _imported(ref, root)
+    module = _imported(ref, roots)
     found = getattr(module, ref.name, None)
     if found is None:
         names = ", ".join(name for name in vars(module) if not name.startswith("_"))[:200]
@@ -156,18 +230,26 @@ def start_of(function: Callable[..., Any]) -> Any:
 
 
 @lru_cache(maxsize=4096)
-def may_draw(ref: FunctionRef) -> bool:
+def may_draw(ref: FunctionRef, roots: Roots) -> bool:
     """Return True if the function's module contains words that suggest random draws, or imports that may draw."""
-    return not ref.file.is_file() or _DRAWS.search(ref.file.read_bytes()) is not None
+    if not ref.file.is_file():
+        return True
+    data = ref.file.read_bytes()
+    imported = (found[1].decode() for found in _IMPORTED.finditer(data))
+    return _DRAWS.search(data) is not None or any(module_beside(each, ref.file, _of(ref, roots)) for each in imported)
 
 
-def _imported(ref: FunctionRef, root: Path) -> ModuleType:
-    folder = ref.folder if not ref.folder.is_relative_to(root) else root
-    name, file = ref.module, ref.file
+def _of(ref: FunctionRef, roots: Roots) -> Roots:
+    """Return the roots of a function's module, first that which contains it."""
+    return roots if ref.folder.is_relative_to(roots[0]) else (ref.folder, *roots)
+
+
+def _imported(ref: FunctionRef, roots: Roots) -> ModuleType:
+    name, file, own = ref.module, ref.file, _of(ref, roots)
     if file.is_file():
-        name = ".".join([_registered(folder), *file.relative_to(folder).with_suffix("").parts])
+        name = ".".join([_registered(own), *file.relative_to(own[0]).with_suffix("").parts])
     elif name.partition(".")[0] in _SUBSTITUTED:
-        name = _own_name(name, _registered(folder))
+        name = _own_name(name, (), file, own) or name
     try:
         with seeded() as has_drawn:
             module = importlib.import_module(name)
@@ -179,9 +261,10 @@ def _imported(ref: FunctionRef, root: Path) -> ModuleType:
         raise RecordRefused("import_error", "!function", detail) from error
 
 
-def _registered(folder: Path) -> str:
-    package = _PREFIX + hashlib.sha256(str(folder).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    _FINDER.roots[package] = folder
+def _registered(roots: Roots) -> str:
+    place = "\0".join(map(str, roots))
+    package = _PREFIX + hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    _FINDER.roots[package] = roots
     if _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)
     return package
@@ -196,7 +279,7 @@ def source_digest(refs: Sequence[FunctionRef]) -> str:
     return digest.hexdigest()
 
 
-def needs_of(ref: FunctionRef) -> Sequence[str]:
+def needs_of(ref: FunctionRef, roots: Roots) -> Sequence[str]:
     """Return the third-party packages that a function's module imports, without running it.
 
     Raise RecordRefused if the module has no such function, or imports an unknown name of the harness.
@@ -204,40 +287,48 @@ def needs_of(ref: FunctionRef) -> Sequence[str]:
     file = ref.file
     if not file.is_file():
         return () if ref.module.startswith(_SUBSTITUTE_MODULES) else (ref.module.partition(".")[0],)
-    names, imported = _contents(file)
+    names, _ = _contents(file)
     # A module that makes names at run time may have any.
     if ref.name not in names and not names & {"*", "__getattr__"}:
         raise RecordRefused("bad_value", "!function", f"{ref.module} has no {ref.name}")
-    of_harness = sorted(each for each in imported if each.startswith("lm_eval"))
-    if unknown := [each for each in of_harness if not each.startswith(_SUBSTITUTE_MODULES)]:
-        raise RecordRefused("not_supported", "!function", f"{ref.module} imports {unknown[0]}")
-    packages = dict.fromkeys(each.partition(".")[0] for each in sorted(imported))
-    return [each for each in packages if each not in sys.stdlib_module_names and each not in _SUBSTITUTED]
-
-
-def check_function(ref: FunctionRef) -> None:
-    """Raise RecordRefused if the file or the installed package of a function is missing."""
-    needs = needs_of(ref)
-    if needs and not ref.file.is_file() and (needs[0] in _SUBSTITUTED or is_missing(needs[0])):
-        detail = f"{ref.module}.py beside {ref.folder.name}/: ModuleNotFoundError: no such file, and no such package"
-        raise RecordRefused("import_error", "!function", detail)
+    packages, fault = _packages(file, _of(ref, roots))
+    if fault:
+        raise RecordRefused("import_error", "!function", f"{ref.module} imports a missing module: {fault}")
+    return packages
 
 
 @lru_cache(maxsize=2048)
-def _contents(file: Path) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the names that a module defines at its top level, and the modules that it imports there."""
+def _packages(file: Path, roots: Roots) -> tuple[Sequence[str], str]:
+    """Return the third-party packages that a module imports, and the reason if it cannot import from the harness."""
+    packages: dict[str, None] = {}
+    uses_path = _SYS_PATH in file.read_bytes()
+    for name, names in sorted(_contents(file)[1].items()):
+        top = name.partition(".")[0]
+        if top == "lm_eval" and not name.startswith(_SUBSTITUTE_MODULES):
+            return (), f"{name} has no substitute"
+        if top == "lm_eval" and not _own_name(name, names, file, roots):
+            return (), _missed(name, names)
+        is_own = top in sys.stdlib_module_names or top in _SUBSTITUTED or module_beside(name, file, roots)
+        if not is_own and not (uses_path and is_missing(top)):
+            packages[top] = None
+    return [*packages], ""
+
+
+@lru_cache(maxsize=2048)
+def _contents(file: Path) -> tuple[frozenset[str], dict[str, tuple[str, ...]]]:
+    """Return the names that a module defines at its top level, and the names that it imports there, by module."""
     try:
         tree = ast.parse(file.read_bytes(), str(file))
     except (SyntaxError, ValueError, OSError) as error:
         detail = f"{file.name}: {type(error).__name__}: {error}"
         raise RecordRefused("import_error", "!function", detail) from None
-    imported: set[str] = set()
+    imported: dict[str, tuple[str, ...]] = {}
     for node in tree.body:
         if isinstance(node, ast.Import):
-            imported.update(alias.name for alias in node.names)
+            imported |= dict.fromkeys((alias.name for alias in node.names), ())
         elif isinstance(node, ast.ImportFrom) and not node.level:
-            imported.add(node.module or "")
-    return frozenset(name for node in tree.body for name in _names(node)), frozenset(imported)
+            imported[node.module or ""] = tuple(alias.name for alias in node.names)
+    return frozenset(name for node in tree.body for name in _names(node)), imported
 
 
 def _names(node: ast.stmt) -> Iterator[str]:

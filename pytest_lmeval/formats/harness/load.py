@@ -17,9 +17,9 @@ from pytest_lmeval.formats.harness.config import Config, FunctionRef, check_conf
 from pytest_lmeval.formats.harness.dataset import Source, source_of
 from pytest_lmeval.formats.harness.documents import Documents
 from pytest_lmeval.formats.harness.filters import Filter, pipelines
-from pytest_lmeval.formats.harness.functions import check_function, seeded, source_digest
+from pytest_lmeval.formats.harness.functions import installed_root, seeded, source_digest
 from pytest_lmeval.formats.harness.measures import HarnessMetric, Measurer, measures_of
-from pytest_lmeval.formats.harness.names import Resolver, index_of, installed_root
+from pytest_lmeval.formats.harness.names import Resolver, index_of
 from pytest_lmeval.formats.harness.prompts import Maker, Shots
 from pytest_lmeval.formats.harness.rowset import RowSet
 from pytest_lmeval.formats.harness.task import HarnessTask
@@ -203,12 +203,12 @@ def make_task(source: TaskSource, config: Config, wanted: HarnessSettings, group
     reader = Documents(config, ())
     measures, steps, generation = checked_parts(config, reader.call)
     trusts = source.options.trusts
-    if config.functions and not (trusts(source.path) and trusts(config.file)):
-        raise RecordRefused("not_trusted", "!function", f"{config.functions[0]}: Python outside of the trusted paths")
     for ref in config.functions:
-        check_function(ref)  # report a missing scoring function before the model answers
+        if not all(map(trusts, (source.path, config.file, *([ref.file] if ref.file.is_file() else [])))):
+            raise RecordRefused("not_trusted", "!function", f"{ref}: Python outside of the trusted paths")
     data = source_of(config, wanted.data)
     start = reader.load(config.get("process_docs"), config.shots["process_docs"], config.shots.get("samples"))
+    reader.load(*config.functions)  # report a missing scoring function before the model answers
     with seeded(start=start) as has_drawn:
         docs, sha256 = _documents(config, reader, data)
         draws = has_drawn()

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 from fnmatch import fnmatchcase
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +59,6 @@ class Index:
         hint = did_you_mean(name, [*self.tasks, *self.groups, *self.tags])
         where = f"no task, group or tag of {self.root} is called {name!r}"
         raise RecordRefused("bad_value", "harness.tasks", f"{where};{hint}" if hint else where)
-
-
-def installed_root() -> Path | None:
-    """Return the folder of tasks of the installed lm-eval, without importing it; None if it is not installed."""
-    spec = find_spec("lm_eval")
-    folders = (Path(place) / "tasks" for place in (spec and spec.submodule_search_locations) or ())
-    return next((folder for folder in folders if folder.is_dir()), None)
 
 
 def index_of(root: Path) -> Index:
@@ -149,7 +141,7 @@ class Resolver:
         if before is not None and before.given != given:
             ways = " and ".join([*before.groups, *above][:2]) or "this file"
             raise RecordRefused("bad_value", "task", f"{name} is listed twice, with different keys: by {ways}")
-        self.configs[name] = Config(name, path, self.index.root, given, groups)
+        self.configs[name] = Config(name, path, (self.index.root,), given, groups)
         return [name]
 
     def _group(self, name: str, path: Path, document: _Keys, more: _Keys, above: _Above) -> list[str]:

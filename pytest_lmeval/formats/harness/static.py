@@ -52,12 +52,12 @@ def check_folder(folder: Path) -> list[StaticCheck]:
 
 def _checked(name: str, path: Path, root: Path) -> StaticCheck:
     try:
-        config = Config(name, path, root, read_document(path))
+        config = Config(name, path, (root,), read_document(path))
         measures, *_ = checked_parts(config, lambda *given: None)
         for key in _TEMPLATES:
             if isinstance(config.get(key), str):
                 template_of(config.get(key))
-        needs = dict.fromkeys(package for ref in config.functions for package in needs_of(ref))
+        needs = dict.fromkeys(package for ref in config.functions for package in needs_of(ref, (root,)))
         if any(measure.aggregation in CORPUS for measure in measures):
             needs["sacrebleu"] = None
     except RecordRefused as refused:

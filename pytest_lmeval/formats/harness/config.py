@@ -97,15 +97,19 @@ def read_document(path: Path, including: tuple[Path, ...] = ()) -> dict[str, Any
         document = parse_document(path.read_bytes(), path)
     except OSError as error:
         raise RecordRefused("bad_value", "include", f"{path.name}: cannot be read: {error.strerror}") from None
+    return read_included(document.pop("include", []), path.parent, (*including, path)) | document
+
+
+def read_included(names: Any, folder: Path, including: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """Return the keys of the files that the key ``include`` of a file in ``folder`` names; later files count."""
     merged: dict[str, Any] = {}
-    included = document.pop("include", [])
-    for name in included if isinstance(included, list) else [included]:
+    for name in names if isinstance(names, list) else [names]:
         if not isinstance(name, str) or not name:
             raise RecordRefused("bad_type", "include", f"expected the name of a file, got {name!r:.80}")
-        merged |= read_document(path.parent / name, (*including, path))
+        merged |= read_document(folder / name, including)
         # task_list is not inherited.
         merged.pop("task_list", None)
-    return merged | document
+    return merged
 
 
 def parse_document(data: bytes, path: Path) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from pytest_lmeval.formats.harness.documents import Documents
 from pytest_lmeval.formats.harness.filters import Filter, pipelines
 from pytest_lmeval.formats.harness.functions import installed_root, seeded, source_digest
 from pytest_lmeval.formats.harness.measures import HarnessMetric, Measurer, measures_of
-from pytest_lmeval.formats.harness.names import Resolver, index_of
+from pytest_lmeval.formats.harness.names import Resolver
 from pytest_lmeval.formats.harness.prompts import Maker, Shots
 from pytest_lmeval.formats.harness.rowset import RowSet
 from pytest_lmeval.formats.harness.task import HarnessTask
@@ -31,7 +31,8 @@ from pytest_lmeval.registry import Registry
 from pytest_lmeval.types import RecordError
 
 _KEYS: Mapping[str, type] = {
-    **dict.fromkeys(("from", "chat", "system", "data"), str),
+    **dict.fromkeys(("chat", "system", "data"), str),
+    "from": object,
     "tasks": list,
     "metric": dict,
     "bootstrap": int,
@@ -67,7 +68,7 @@ def load_harness(source: TaskSource, document: Mapping[str, Any], registry: Regi
     """Return the tasks that the key ``harness`` of a parsed YAML file names, or the faults of the file."""
     try:
         given = _given(document)
-        resolver = Resolver(index_of(_root(source, given.get("from"))))
+        resolver = Resolver(_roots(source, given.get("from")))
         for name in given["tasks"]:
             resolver.want(name)
         wanted = _settings(given, source.path.parent, resolver.configs)
@@ -79,7 +80,7 @@ def load_harness(source: TaskSource, document: Mapping[str, Any], registry: Regi
 def load_harness_file(source: TaskSource, registry: Registry) -> LoadedFile:
     """Return the tasks of one of the harness's own files, which describes a task or a group."""
     root = next((each for each in source.path.resolve().parents if each.parts[-2:] == ("lm_eval", "tasks")), None)
-    resolver = Resolver(index_of(root or source.path.resolve().parent))
+    resolver = Resolver([root or source.path.resolve().parent])
     try:
         resolver.add(source.path)
     except RecordRefused as refused:
@@ -137,13 +138,20 @@ def _settings(given: Mapping[str, Any], folder: Path, tasks: Iterable[str]) -> H
     return HarnessSettings(**{key: given[key] for key in given if key not in ("from", "tasks")} | {"data": data})
 
 
-def _root(source: TaskSource, given: str | None) -> Path:
-    root = installed_root() if given is None else (source.path.parent / given).resolve()
-    if root is None:
+def _roots(source: TaskSource, given: Any) -> list[Path]:
+    """Return the folders of task files that the key ``from`` names, by default that of the installed harness."""
+    names = given if isinstance(given, list) else [given]
+    if given is None:
+        roots = [root for root in (installed_root(),) if root]
+    elif not names or not all(isinstance(name, str) for name in names):
+        raise RecordRefused("bad_type", "harness.from", f"expected a folder or several, got {given!r:.80}")
+    else:
+        roots = [(source.path.parent / name).resolve() for name in names]
+    if not roots:
         raise RecordRefused("missing_required", "harness.from", "lm-eval is not installed: give the folder of tasks")
-    if not root.is_dir():
-        raise RecordRefused("bad_value", "harness.from", f"{given}: no such folder")
-    return root
+    if missing := [name for name, root in zip(names, roots, strict=True) if not root.is_dir()]:
+        raise RecordRefused("bad_value", "harness.from", f"{missing[0]}: no such folder")
+    return roots
 
 
 def _loaded(source: TaskSource, resolver: Resolver, wanted: HarnessSettings) -> LoadedFile:

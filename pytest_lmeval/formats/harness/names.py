@@ -19,7 +19,8 @@ from typing import Any
 from pytest_lmeval.atomic import write_atomically
 from pytest_lmeval.errors import RecordRefused, did_you_mean
 from pytest_lmeval.formats.files import read_start
-from pytest_lmeval.formats.harness.config import Config, listed, parse_document, read_document
+from pytest_lmeval.formats.harness.config import Config, listed, parse_document, read_document, read_included
+from pytest_lmeval.formats.harness.functions import installed_root
 from pytest_lmeval.frozen import dataclass
 
 _LINE = re.compile(rb"^[\"']?(task|group|tag|class|include)[\"']?[ \t]*:[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
@@ -28,7 +29,7 @@ _QUOTE = rb"[\"']?"
 # A name with or without quotes around it, but without quotes inside.
 _PLAIN = re.compile(_QUOTE + rb"[A-Za-z0-9_./-][^\"'#{}\[\]&*!|>%@`:\\]*" + _QUOTE)
 _SKIPPED = frozenset({"__pycache__", ".ipynb_checkpoints"})
-_VERSION = 5
+_VERSION = 6
 _GROUP_KEYS = frozenset({"group", "group_alias", "task", "aggregate_metric_list", "metadata", "tag", "include"})
 _METRIC_KEYS = frozenset({"metric", "filter_list", "aggregation", "weight_by_size"})
 _Keys = Mapping[str, Any]
@@ -40,7 +41,8 @@ _Above = tuple[str, ...]
 class Index:
     """The paths of tasks and of groups by name, and the sorted names of each tag's tasks.
 
-    ``duplicates`` has the first two paths of each name that several files define.
+    ``duplicates`` has the first two paths of each name that several files define, ``misnamed`` the paths of the names
+    in files whose suffix the harness does not read.
     """
 
     root: Path
@@ -48,17 +50,10 @@ class Index:
     groups: Mapping[str, str] = field(default_factory=dict)
     tags: Mapping[str, Sequence[str]] = field(default_factory=dict)
     duplicates: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    misnamed: Mapping[str, str] = field(default_factory=dict)
 
-    def matching(self, name: str) -> list[str]:
-        """Return the names that match ``name``, which may be a pattern; raise RecordRefused if no name matches."""
-        if name in self.tasks or name in self.groups or name in self.tags:
-            return [name]
-        is_pattern = any(mark in name for mark in "*?[")
-        if is_pattern and (found := sorted(each for each in {**self.tasks, **self.groups} if fnmatchcase(each, name))):
-            return found
-        hint = did_you_mean(name, [*self.tasks, *self.groups, *self.tags])
-        where = f"no task, group or tag of {self.root} is called {name!r}"
-        raise RecordRefused("bad_value", "harness.tasks", f"{where};{hint}" if hint else where)
+    def __contains__(self, name: str) -> bool:
+        return name in self.tasks or name in self.groups or name in self.tags
 
 
 def index_of(root: Path) -> Index:
@@ -83,29 +78,67 @@ def index_of(root: Path) -> Index:
 
 @dataclass(slots=True)
 class Resolver:
-    """Resolves names by an index, and collects the results in ``configs`` and ``groups``, in order.
+    """Resolves names by the folders ``roots``, and collects the results in ``configs`` and ``groups``, in order.
 
-    Each group has ``tasks``, the names of all its tasks, and ``metrics``, its metrics over them.
+    If several folders have a name, the first one counts. The installed harness comes last, and is searched only for
+    names that no other folder has. Each group has ``tasks``, the names of all its tasks, and ``metrics``, its metrics
+    over them.
     """
 
-    index: Index
+    roots: Sequence[Path]
     configs: dict[str, Config] = field(default_factory=dict)
     groups: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
+    indexes: list[Index] = field(default_factory=list)
 
     def want(self, wanted: Any) -> None:
         """Add the tasks of ``wanted``: a name or pattern, a mapping with overrides, or a group."""
         given = {"task": wanted} if isinstance(wanted, str) else wanted
         if isinstance(given, dict) and "group" not in given and isinstance(given.get("task"), str):
-            for name in self.index.matching(given["task"]):
-                self._named(name, _without(given, "task"), ())
+            for name in self._matching(given["task"]):
+                self._named(name, _without(given, "task"), (), given.get("task_alias"))
         elif isinstance(given, dict) and isinstance(given.get("group"), str) and "task" in given:
             name = given["group"]
-            if name in self.index.groups or name in self.groups:
+            if name in self.groups or any(name in self._at(place).groups for place in range(len(self.roots))):
                 raise RecordRefused("bad_value", "harness.tasks", f"duplicate group {name!r}: choose another name")
-            self._group(name, self.index.root, given, {}, ())
+            self._group(name, self.roots[0], given, {}, ())
         else:
             detail = f"expected a name, or task and overrides, got {wanted!r:.80}"
             raise RecordRefused("bad_value", "harness.tasks", detail)
+
+    def _at(self, place: int) -> Index:
+        """Return the index of a folder, made when it is needed; that of the installed harness has the last place."""
+        while place >= len(self.indexes):
+            roots = [*self.roots, installed_root()]
+            root = roots[len(self.indexes)]
+            self.indexes.append(
+                index_of(root) if root and root not in roots[: len(self.indexes)] else Index(self.roots[0])
+            )
+        return self.indexes[place]
+
+    def _index(self, name: str) -> Index | None:
+        return next((index for index in map(self._at, range(len(self.roots) + 1)) if name in index), None)
+
+    def _matching(self, name: str) -> list[str]:
+        """Return the names that match ``name``, which may be a pattern; raise RecordRefused if no name matches."""
+        is_pattern = any(mark in name for mark in "*?[")
+        found: set[str] = set()
+        for place in range(len(self.roots) + 1):
+            if found and place == len(self.roots):
+                break
+            index = self._at(place)
+            if name in index:
+                return [name]
+            found.update(each for each in (*index.tasks, *index.groups) if is_pattern and fnmatchcase(each, name))
+        if found:
+            return sorted(found)
+        own = [*map(self._at, range(len(self.roots)))]
+        for index in own:
+            if name in index.misnamed:
+                detail = f"{index.misnamed[name]} is not read: task files end in .yaml; rename it to use {name!r}"
+                raise RecordRefused("bad_value", "harness.tasks", detail)
+        hint = did_you_mean(name, [each for index in own for each in (*index.tasks, *index.groups, *index.tags)])
+        where = f"no task, group or tag of {' or '.join(map(str, self.roots))} is called {name!r}"
+        raise RecordRefused("bad_value", "harness.tasks", f"{where};{hint}" if hint else where)
 
     def add(self, path: Path) -> None:
         """Add the task or the group of one file."""
@@ -118,12 +151,17 @@ class Resolver:
         else:
             raise RecordRefused("missing_required", "task", f"{path.name}: expected the name of a task or a group")
 
-    def _named(self, name: str, more: _Keys, above: _Above) -> list[str]:
-        index = self.index
+    def _named(self, name: str, more: _Keys, above: _Above, alias: Any = None) -> list[str]:
+        """Add what ``name``, which is in an index, names; ``alias`` renames a task."""
+        index = self._index(name)
+        assert index is not None
         if name in index.duplicates:
             first, second = (os.path.relpath(path, index.root) for path in index.duplicates[name])
             detail = f"{name} is in two files of {index.root}: {first} and {second}"
             raise RecordRefused("bad_value", "harness.tasks", f"{detail}; rename one, or name the file itself")
+        if alias is not None and (name not in index.tasks or not isinstance(alias, str)):
+            detail = f"expected a name for one task, got {alias!r:.80} for {name!r}"
+            raise RecordRefused("bad_value", "harness.tasks.task_alias", detail)
         if name in index.groups:
             if name in above:
                 raise RecordRefused("bad_value", "task", f"the group {name} is a member of itself")
@@ -131,7 +169,7 @@ class Resolver:
             return self._group(name, path, read_document(path), more, above)
         if name in index.tasks:
             path = Path(index.tasks[name])
-            return self._task(name, path, {**read_document(path), **more}, above)
+            return self._task(alias or name, path, {**read_document(path), **more}, above)
         return [found for task in index.tags[name] for found in self._named(task, more, above)]
 
     def _task(self, name: str, path: Path, keys: _Keys, above: _Above) -> list[str]:
@@ -140,8 +178,13 @@ class Resolver:
         groups = tuple(dict.fromkeys([*(before.groups if before else ()), *above]))
         if before is not None and before.given != given:
             ways = " and ".join([*before.groups, *above][:2]) or "this file"
-            raise RecordRefused("bad_value", "task", f"{name} is listed twice, with different keys: by {ways}")
-        self.configs[name] = Config(name, path, (self.index.root,), given, groups)
+            detail = f"{name} is listed twice, with different keys: by {ways}"
+            remedy = "; name one of them with the key task_alias of harness.tasks"
+            raise RecordRefused("bad_value", "task", detail + remedy)
+        known = (*self.roots, *(index.root for index in self.indexes))
+        own = next((root for root in known if path.resolve().is_relative_to(root)), path.parent)
+        roots = (own, *(root for root in self.roots if root != own))
+        self.configs[name] = Config(name, path, roots, given, groups)
         return [name]
 
     def _group(self, name: str, path: Path, document: _Keys, more: _Keys, above: _Above) -> list[str]:
@@ -156,13 +199,16 @@ class Resolver:
 
     def _member(self, given: Any, path: Path, over: _Keys, above: _Above) -> list[str]:
         """Add a member of the last group ``above``, in the file at ``path``; the member's keys override ``over``."""
-        index, group = self.index, above[-1]
-        keys = {"task": given} if isinstance(given, str) else given
+        group, keys = above[-1], {"task": given} if isinstance(given, str) else given
         if not isinstance(keys, dict) or not ("task" in keys or "group" in keys):
             raise RecordRefused("bad_value", "task", f"{group}: expected a name, task or group, got {given!r:.80}")
         kind = "group" if "group" in keys else "task"
+        if "include" in keys:
+            over = {**read_included(keys["include"], path if path.is_dir() else path.parent), **over}
+            keys = _without(keys, "include")
         name, more = str(keys[kind]), {**over, **_without(keys, kind)}
-        if name in index.groups or (kind == "task" and (name in index.tasks or name in index.tags)):
+        index = self._index(name)
+        if index is not None and (kind == "task" or name in index.groups):
             return self._named(name, more, above)
         if kind == "group":
             # For a group that is defined in place, the keys of the group around it count.
@@ -241,11 +287,15 @@ def _names(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     groups: dict[str, str] = {}
     tags: dict[str, set[str]] = {}
     duplicates: dict[str, Sequence[str]] = {}
+    misnamed: dict[str, str] = {}
     for path in found:
-        whole = _whole(path, found, ()) if path.endswith(".yaml") else {}
+        whole = _whole(path, found, ()) if path.endswith((".yaml", ".yml")) else {}
         name, group = whole.get("task"), whole.get("group")
         kind, called = (groups, group) if "class" not in whole and isinstance(group, str) else (tasks, name)
         if not isinstance(called, str):
+            continue
+        if path.endswith(".yml"):
+            misnamed[called] = path
             continue
         if called in kind:
             duplicates.setdefault(called, [kind[called], path])
@@ -254,7 +304,8 @@ def _names(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         for tag in listed(whole.get("tag")) if kind is tasks else ():
             tags.setdefault(str(tag), set()).add(called)
     sorted_tags = {tag: sorted(names) for tag, names in tags.items()}
-    return {"tasks": tasks, "groups": groups, "tags": sorted_tags, "duplicates": duplicates}
+    named = {"tasks": tasks, "groups": groups, "tags": sorted_tags, "duplicates": duplicates}
+    return {**named, "misnamed": misnamed}
 
 
 def _whole(path: str, found: Mapping[str, Mapping[str, Any]], above: tuple[str, ...]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def tasks_of(root: Path, data_sets: set[str]) -> Iterator[str]:
     """Yield the published tasks whose rows are there and whose functions and keys are supported."""
     index = index_of(root)
     for name in index.tasks:
-        resolver = Resolver(index)
+        resolver = Resolver([root])
         try:
             resolver.want(name)
         except ValueError:

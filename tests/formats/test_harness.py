@@ -257,6 +257,31 @@ def test_a_filter_may_be_a_class_of_the_task_s_own(tmp_path: Path) -> None:
     assert ["FOUR"] == task.pipelines["own"][0](["it is four"], ROWS[0])  # type: ignore[attr-defined]  # of its class
 
 
+REGISTERED = OWN_FILTER.replace('"own"', '"shout"') + "\n\ndef g(docs):\n    return docs\n"
+SHOUT = (
+    "process_docs: !function f.g\nfilter_list: [{name: own, filter: [{function: shout, regex_pattern: 'is (\\w+)'}]}]\n"
+)
+
+
+@pytest.mark.parametrize("name", ["f.py", "filters.py"])
+def test_a_filter_is_known_by_the_name_that_a_module_of_the_task_registers(tmp_path: Path, name: str) -> None:
+    files = {
+        "t.yaml": TASK + SHOUT,
+        "f.py": "from .filters import *\ndef g(docs):\n    return docs\n",
+        name: REGISTERED,
+    }
+    (task,) = load(tmp_path, files).tasks
+    assert ["FOUR"] == task.pipelines["own"][0](["it is four"], ROWS[0])  # type: ignore[attr-defined]  # of its class
+
+
+def test_a_registered_filter_is_one_class_and_misspelt_names_are_told(tmp_path: Path) -> None:
+    both = {"t.yaml": TASK + SHOUT, "f.py": GIVES, "a.py": REGISTERED, "b.py": REGISTERED}
+    (error,) = load(tmp_path / "both", both).errors
+    assert "both register the filter 'shout'" in error.detail
+    (error,) = load(tmp_path / "other", {"t.yaml": TASK + SHOUT.replace("shout", "shot"), "f.py": REGISTERED}).errors
+    assert "unknown filter 'shot'; did you mean 'shout'?" in error.detail
+
+
 def test_a_folder_of_tasks_is_checked_without_its_data_or_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,12 +18,17 @@ from pytest_lmeval.metrics.parts.patterns import Pattern, compiled, without
 Filter = Callable[[Any, Row], Any]
 """Takes the responses to one document and its row; returns the input of the next filter."""
 NUMBER = r"#### (\-?[0-9\.\,]+)"
+_REGISTERED = re.compile(
+    r"^@[\w.]*register_filter\(\s*[\"']([^\"']+)[\"']\s*\)\s*\n(?:@.*\n)*class\s+(\w+)", re.MULTILINE
+)
 
 
-def pipelines(given: Sequence[Any] | None, call: Callable[..., Any]) -> dict[str, list[Filter]]:
+def pipelines(
+    given: Sequence[Any] | None, call: Callable[..., Any], functions: Sequence[FunctionRef] = ()
+) -> dict[str, list[Filter]]:
     """Return the filters of each pipeline by name; the default pipeline takes the first response.
 
-    ``call`` calls one of the task's own functions.
+    ``call`` calls one of the task's own ``functions``, whose modules may register filters.
     """
     if given is None:
         return {"none": [_FILTERS["take_first"]]}
@@ -35,11 +40,11 @@ def pipelines(given: Sequence[Any] | None, call: Callable[..., Any]) -> dict[str
             raise RecordRefused("bad_value", "filter_list", f"expected name and a list filter, got {each!r:.80}")
         if (name := str(each["name"])) in found:
             raise RecordRefused("bad_value", "filter_list", f"duplicate pipeline {name!r}")
-        found[name] = [_filter(step, call) for step in each["filter"]]
+        found[name] = [_filter(step, call, functions) for step in each["filter"]]
     return found
 
 
-def _filter(step: Any, call: Callable[..., Any]) -> Filter:
+def _filter(step: Any, call: Callable[..., Any], functions: Sequence[FunctionRef]) -> Filter:
     if not isinstance(step, dict) or "function" not in step:
         raise RecordRefused("bad_value", "filter_list", f"expected a function, got {step!r:.80}")
     name, options = step["function"], {key: value for key, value in step.items() if key != "function"}
@@ -48,11 +53,12 @@ def _filter(step: Any, call: Callable[..., Any]) -> Filter:
         return partial(_own, own, partial(call, own))
     if name == "custom":
         raise RecordRefused("bad_value", "filter_list", f"custom: expected filter_fn, a !function, got {own!r:.80}")
+    if isinstance(name, str) and name not in _FILTERS:
+        name = _registered(name, functions)
     if isinstance(name, FunctionRef):
         return partial(_own, name, lambda given, rows: call(name, **options).apply(given, rows))
     if name not in _FILTERS:
-        hint = nearest(str(name), [*_FILTERS, "custom"], "expected one of")
-        raise RecordRefused("not_supported", "filter_list", f"unknown filter {str(name)!r:.80}{hint}")
+        raise RecordRefused("bad_type", "filter_list", f"expected the name of a filter, got {name!r:.80}")
     try:
         signature(_FILTERS[name]).bind_partial(**options)
         compiled(options.get("regex_pattern", ""))
@@ -60,6 +66,24 @@ def _filter(step: Any, call: Callable[..., Any]) -> Filter:
     except (TypeError, ValueError) as error:
         raise RecordRefused("bad_value", "filter_list", f"the filter {name}: {error}") from None
     return partial(_FILTERS[name], **options) if options else _FILTERS[name]
+
+
+def _registered(name: str, functions: Sequence[FunctionRef]) -> FunctionRef:
+    """Return the class that a module of ``functions``, or else one beside it, registers as the filter ``name``."""
+    files = [ref.file for ref in functions if ref.file.is_file()]
+    found: dict[str, FunctionRef] = {}
+    for place in (files, [file for folder in {file.parent for file in files} for file in folder.glob("*.py")]):
+        for file in () if name in found else place:
+            for named, kind in _REGISTERED.findall(file.read_text("utf-8", "replace")):
+                ref = FunctionRef(file.parent, file.stem, kind)
+                if named == name and found.setdefault(name, ref) != ref:
+                    detail = f"{found[name]} and {ref} both register the filter {name!r}"
+                    raise RecordRefused("bad_value", "filter_list", detail)
+                found.setdefault(named, ref)
+    if name not in found:
+        hint = nearest(name, [*_FILTERS, "custom", *found], "expected one of")
+        raise RecordRefused("not_supported", "filter_list", f"unknown filter {name!r:.80}{hint}")
+    return found[name]
 
 
 def _own(ref: FunctionRef, function: Callable[..., Any], given: Any, row: Row) -> Any:

@@ -203,7 +203,7 @@ def checked_parts(config: Config, call: Callable[..., Any]) -> _Parts:
     ``call`` calls one of the task's own functions.
     """
     check_config(config)
-    return measures_of(config), pipelines(config.get("filter_list"), call), generation_of(config)
+    return measures_of(config), pipelines(config.get("filter_list"), call, config.functions), generation_of(config)
 
 
 def make_task(source: TaskSource, config: Config, wanted: HarnessSettings, groups: Mapping[str, Any]) -> HarnessTask:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,22 +13,27 @@ from typing import TYPE_CHECKING, Any
 from pytest_lmeval.cli.ini import load_options, test_files
 from pytest_lmeval.cli.output import add_format, show, show_json
 from pytest_lmeval.cli.task_folder import Project
+from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.files import find_misnamed, find_task_files, has_tasks, load_file
 from pytest_lmeval.formats.task import LoadedFile
 from pytest_lmeval.formats.yaml.claims import is_data_set
 from pytest_lmeval.formats.yaml.configs import read_configs, without_task
 from pytest_lmeval.functions.checking import CheckedFile, FoundFunction, check_files, find_eval_files
+from pytest_lmeval.pages import page
 from pytest_lmeval.project import registering_conftest
 from pytest_lmeval.run.library import ExampleUnit
 from pytest_lmeval.run.plan import lacking_packages, needs_of
 from pytest_lmeval.text import printable
 
 if TYPE_CHECKING:
+    from pytest_lmeval.formats.harness.static import FolderCheck
     from pytest_lmeval.formats.lint import LintWarning
     from pytest_lmeval.registry import Registry
     from pytest_lmeval.types import RecordError
 
 _MOST = 20
+_STEP = 100
+_WIDTH = 40
 _KINDS = "task files are *.jsonl, *.yaml and task_*.py"
 
 
@@ -37,6 +44,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_format(parser, "text", "json")
     parser.add_argument("--config", metavar="FILE", type=Path, help="YAML values for the parameters of tasks")
     parser.add_argument("--lint", action="store_true", help="warn of valid records that look like mistakes, too")
+    parser.add_argument(
+        "--import",
+        dest="imports",
+        action="store_true",
+        help="import the modules of a folder of lm-evaluation-harness, too, where they are in trusted paths",
+    )
     parser.set_defaults(run=run)
 
 
@@ -46,7 +59,9 @@ def run(options: argparse.Namespace) -> int:
         from pytest_lmeval.formats.harness.static import is_harness_folder
 
         if is_harness_folder(options.paths[0]):
-            return _of_harness(options.paths[0], options.format)
+            return _of_harness(options.paths[0], options.format, imports=options.imports)
+    if options.imports:
+        raise UsageError("--import takes one folder of lm-evaluation-harness; the check of a task file imports anyway")
     registry = Project().registry
     configs = read_configs(options.config) if options.config else ()
     limits = load_options(options.paths, configs)
@@ -99,16 +114,52 @@ def run(options: argparse.Namespace) -> int:
     return int(has_errors or bool(empty or checked.config))
 
 
-def _of_harness(folder: Path, format: str) -> int:
+def _of_harness(folder: Path, format: str, *, imports: bool) -> int:
     """Check a folder of lm-evaluation-harness tasks, but not their data."""
     from pytest_lmeval.formats.harness import static
 
-    tasks = static.check_folder(folder)
+    trusts = load_options([folder]).trusts if imports else None
+    is_shown = sys.stderr.isatty()
+
+    def progress(done: int, of: int) -> None:
+        if is_shown and done % _STEP == 0:
+            print(f"\r{done:,} of {of:,} tasks checked ", end="", file=sys.stderr, flush=True)
+
+    if is_shown:
+        print("reading the files of the folder ", end="", file=sys.stderr, flush=True)
+    found = static.check_folder(folder, trusts, progress)
+    if is_shown:
+        print("\r" + " " * _WIDTH + "\r", end="", file=sys.stderr, flush=True)
     if format == "json":
-        show_json({"tasks": static.as_json(tasks)})
+        show_json(_json_of_harness(found))
     else:
-        show(static.as_text(folder, tasks))
-    return int(any(task.fault for task in tasks))
+        show(_text_of_harness(folder, found, imports=imports))
+    return int(any(task.fault for task in found.tasks))
+
+
+def _text_of_harness(folder: Path, found: FolderCheck, *, imports: bool) -> Iterator[str]:
+    """Yield a line for each task with a fault, and a summary by kind."""
+    good = [task for task in found.tasks if not task.fault]
+    yield from (f"{task.path}: {task.name}: {task.fault}" for task in found.tasks if task.fault)
+    counts = Counter("with functions" if task.has_code else "without Python" for task in good)
+    share = f" ({len(good) / len(found.tasks):.1%})" if found.tasks else ""
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
+    all_tasks = f"{folder}: {len(found.tasks):,} tasks of lm-evaluation-harness"
+    yield f"{all_tasks}: nothing known against {len(good):,}{share}: {kinds}"
+    if left := sum(fault is None for fault in found.modules.values()):
+        remedy = "they are outside of the trusted paths" if imports else "--import imports those in trusted paths"
+        yield f"not imported: {left:,} module(s) with functions; {remedy}"
+    yield f"to run them, name them in a file with the key harness: {page('harness-tasks.md')}"
+
+
+def _json_of_harness(found: FolderCheck) -> Mapping[str, Any]:
+    """Return every task with its file, its fault (or None) and the packages that it needs, and counts of modules."""
+    tasks = [
+        {"task": task.name, "path": str(task.path), "fault": task.fault or None, "needs": list(task.needs)}
+        for task in found.tasks
+    ]
+    imported = sum(fault is not None for fault in found.modules.values())
+    return {"tasks": tasks, "modules": {"found": len(found.modules), "imported": imported}}
 
 
 @dataclass(frozen=True, slots=True)

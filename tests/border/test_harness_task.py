@@ -135,7 +135,7 @@ REFUSED = (
             {**task("latin"), "theirs/latin/latin.yaml": b"task: latin\nx: \xff\n"}),
     refused("raising", "a function that ends the process", "loading the file called sys.exit(3)",
             task("exits", "process_docs: !function f.g\n", code=returning("exit(3)"))),
-    refused("raising", "a module that ends the process", "loading the file called sys.exit(3)",
+    refused("raising", "a module that ends the process", "f.py beside ended/: SystemExit: 3",
             task("ended", OWN, code="raise SystemExit(3)\ndef g():\n    pass\n")),
     refused("absent", "a module of the harness's tasks", "ImportError: no y of lm_eval.tasks.x in the folders of tasks",
             task("imports", OWN, code="from lm_eval.tasks.x import y\ndef g():\n    pass\n")),

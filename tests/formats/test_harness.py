@@ -258,9 +258,9 @@ def test_a_filter_may_be_a_class_of_the_task_s_own(tmp_path: Path) -> None:
 
 
 REGISTERED = OWN_FILTER.replace('"own"', '"shout"') + "\n\ndef g(docs):\n    return docs\n"
-SHOUT = (
-    "process_docs: !function f.g\nfilter_list: [{name: own, filter: [{function: shout, regex_pattern: 'is (\\w+)'}]}]\n"
-)
+STEPS = "filter_list: [{name: own, filter: [{function: shout, regex_pattern: 'is (\\w+)'}]}]\n"
+SHOUT = f"process_docs: !function f.g\n{STEPS}"
+GIVES = "def g(docs):\n    return docs\n"
 
 
 @pytest.mark.parametrize("name", ["f.py", "filters.py"])
@@ -301,9 +301,13 @@ def test_a_folder_of_tasks_is_checked_without_its_data_or_code(
     assert "c.yaml: lacking: bad_value !function: f has no h\n" in out
     assert "d.yaml: wide: not_supported doc_to_image: images is not supported\n" in out
     assert "e.yaml: third: needs nowhere: pip install nowhere\n" in out
-    assert "5 tasks of lm-evaluation-harness: 2 can run (40.0%): 1 with functions, 1 without Python\n" in out
+    against = "nothing known against 2 (40.0%): 1 with functions, 1 without Python"
+    assert f"5 tasks of lm-evaluation-harness: {against}\n" in out
+    assert "not imported: 2 module(s) with functions; --import imports those in trusted paths\n" in out
     assert 1 == main(["validate", str(tmp_path), "--format=json"])
-    found = json.loads(capsys.readouterr().out)["tasks"]
+    told = json.loads(capsys.readouterr().out)
+    assert {"found": 2, "imported": 0} == told["modules"]
+    found = told["tasks"]
     assert ["coded", "lacking", "plain", "third", "wide"] == [each["task"] for each in found]
     assert [None, None] == [each["fault"] for each in found if each["task"] in ("coded", "plain")]
 
@@ -360,7 +364,7 @@ def test_columns_of_csv_have_the_types_that_the_harness_gives_them(tmp_path: Pat
 
 def test_a_split_of_csv_and_of_another_format_is_refused(tmp_path: Path) -> None:
     (error,) = load(tmp_path, {"t.yaml": TASK, "../data/made__rows/test.csv": "q,a\n1,1\n"}).errors
-    assert "split 'test': expected files of one format, got test.csv, test.jsonl" in error.detail
+    assert "expected files of one format, got test.csv, test.jsonl" in error.detail
 
 
 @pytest.mark.parametrize("cells", [["1e3", "2"], ["12345678901234567890", "1"], ["1", *["2"] * 9_999, "x"]])

@@ -53,7 +53,8 @@ _METHODS = "filter, map, select, shuffle, sort, remove_columns, rename_column, r
 class Source:
     """The origin of a data set's splits: ``files``, or the hub if ``files`` is None.
 
-    ``suffix`` says how to read all files; by default their names do. ``data_files`` names files on the hub.
+    ``suffix`` says how to read all files; by default their names do. ``data_files`` names files on the hub. If
+    ``is_one``, the files are one data set, whose first split has the types of all.
     """
 
     files: Mapping[str, Sequence[Path]] | None
@@ -62,6 +63,7 @@ class Source:
     revision: str | None = None
     data_files: Any = None
     suffix: str = ""
+    is_one: bool = False
 
     def split(self, name: str) -> tuple[RowSet, str]:
         """Return the rows of a split and their hash; raise RecordRefused with the known splits for any other name."""
@@ -74,16 +76,20 @@ class Source:
         if not self.files.get(name):
             there = ", ".join(sorted(self.files)) or "none"
             raise RecordRefused("bad_value", "dataset", f"{self.path}: no split {name!r}; there is {there}")
-        files = self.files[name]
+        first = next(iter(self.files)) if self.is_one else name
+        rows, digest = self._read(self.files[name])
+        return RowSet(rows, RowSet(self._read(self.files[first])[0]) if first != name else None), digest
+
+    def _read(self, files: Sequence[Path]) -> tuple[list[Row], str]:
         kinds = [self.suffix or _suffix(file) for file in files]
         if ".csv" in kinds and len({*kinds}) > 1:
             # Only csv columns need their types inferred.
             both = ", ".join(file.name for file in files)
-            raise RecordRefused("bad_value", "dataset", f"split {name!r}: expected files of one format, got {both}")
+            raise RecordRefused("bad_value", "dataset", f"expected files of one format, got {both}")
         parts = [_read(file, kind) for file, kind in zip(files, kinds, strict=True)]
         read = [rows for rows, _ in parts]
         rows = _typed(files[0].name, read) if ".csv" in kinds else [*chain.from_iterable(read)]
-        return RowSet(rows), digest_of(data for _, data in parts)
+        return rows, digest_of(data for _, data in parts)
 
 
 def source_of(config: Config, data: Path | None) -> Source:
@@ -105,9 +111,9 @@ def source_of(config: Config, data: Path | None) -> Source:
         return Source(files, path)
     places, given = (config.file.parent, Path.cwd()), options.get("data_files")
     if path in _LOADERS:
-        return Source(_named(places, given), path, suffix=_LOADERS[path])
+        return Source(_named(places, given), path, suffix=_LOADERS[path], is_one=True)
     if given is None and (path.startswith((".", "/")) or Path(path).is_dir()):
-        return Source(_in_folder(places, path, name), path)
+        return Source(_in_folder(places, path, name), path, is_one=True)
     return Source(None, path, name, options.get("revision"), given)
 
 
@@ -153,11 +159,11 @@ def _in_folder(places: Sequence[Path], path: str, name: str | None) -> dict[str,
         raise RecordRefused("bad_value", "dataset_name", f"the folder {path} takes no name, got {name!r}")
     paths = [file.relative_to(folder) for file in sorted(folder.rglob("*")) if _suffix(file) in (".json", *SUFFIXES)]
     words = [_WORD.search(each.as_posix()) for each in paths]
-    files: dict[str, list[Path]] = {}
+    files: dict[str, list[Path]] = {split: [] for split in _SPLITS.values()}
     for each, word in zip(paths, words, strict=True):
         if word or not any(words):
-            files.setdefault(_SPLITS[word[1]] if word else "train", []).append(folder / each)
-    return files
+            files[_SPLITS[word[1]] if word else "train"].append(folder / each)
+    return {split: found for split, found in files.items() if found}
 
 
 def _suffix(file: Path) -> str:

@@ -29,6 +29,7 @@ from pytest_lmeval.formats.harness.config import FunctionRef
 
 _SUBSTITUTES = f"{__package__}.substitutes"
 _PREFIX = "lmeval_harness_"
+_PRIVATE = re.compile(rf"{_PREFIX}[0-9a-f]*\.?")
 _TASKS = "lm_eval.tasks"
 _SUBSTITUTED = ("lm_eval", "datasets")
 # The modules of these packages that have a substitute, and the harness's folder of tasks.
@@ -256,9 +257,11 @@ def _imported(ref: FunctionRef, roots: Roots) -> ModuleType:
             if has_drawn():
                 _STARTS[name] = random.getstate()
         return module
-    except Exception as error:
-        detail = f"{ref.module}.py beside {ref.folder.name}/: {type(error).__name__}: {str(error)[:300]}"
-        raise RecordRefused("import_error", "!function", detail) from error
+    except (Exception, SystemExit) as error:
+        text = f"{type(error).__name__}: {_PRIVATE.sub('', str(error))[:300]}"
+        raise RecordRefused(
+            "import_error", "!function", f"{ref.module}.py beside {ref.folder.name}/: {text}"
+        ) from error
 
 
 def _registered(roots: Roots) -> str:

@@ -21,9 +21,12 @@ _METHODS = (
 
 
 class Table(Sequence[Row]):
-    """Rows in order, and what ``datasets.Dataset`` tells about them. Reading a row returns a copy."""
+    """Rows in order, with the methods of ``datasets.Dataset`` that read them. Reading a row returns a copy.
 
-    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+    ``first`` is the first split of the data, whose columns say which columns of other splits have floats.
+    """
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]], first: Table | None = None) -> None:
         self._rows = [dict(row) for row in rows]
         # As in a table, a missing value is None, and a column has one type of numbers.
         names = dict.fromkeys(name for row in self._rows for name in row)
@@ -31,10 +34,11 @@ class Table(Sequence[Row]):
             self._rows = [{name: row.get(name) for name in names} for row in self._rows]
         for name in names:
             column = [row[name] for row in self._rows]
+            column += first[name] if first is not None and name in first.column_names else []
             if (floats := _same_numbers(column)) is not column:
-                for row, value in zip(self._rows, floats, strict=True):
+                for row, value in zip(self._rows, floats, strict=False):
                     row[name] = value
-        self.column_names = [*names]
+        self.column_names: list[str] = [*names]
 
     @property
     def features(self) -> dict[str, Any]:

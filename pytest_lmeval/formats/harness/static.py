@@ -1,24 +1,23 @@
-"""Check the tasks of a folder without reading their data or running their code."""
+"""Check the tasks of a folder without reading their data, and import their modules only if that is wanted."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.files import files_below
 from pytest_lmeval.formats.harness.aggregates import CORPUS
-from pytest_lmeval.formats.harness.config import Config, read_document
+from pytest_lmeval.formats.harness.config import Config, FunctionRef, read_document
 from pytest_lmeval.formats.harness.documents import template_of
-from pytest_lmeval.formats.harness.functions import is_missing, needs_of
+from pytest_lmeval.formats.harness.functions import Roots, function_of, is_missing, needs_of
 from pytest_lmeval.formats.harness.load import checked_parts
 from pytest_lmeval.formats.harness.names import index_of
 from pytest_lmeval.formats.yaml.claims import is_of_harness
 from pytest_lmeval.frozen import dataclass
-from pytest_lmeval.pages import page
 
 _TEMPLATES = ("doc_to_text", "doc_to_target", "doc_to_choice", "description", "gen_prefix")
 _LOOK = 40
@@ -44,13 +43,36 @@ def is_harness_folder(folder: Path) -> bool:
     return any(is_of_harness(path.read_bytes()) for path in islice(files, _LOOK))
 
 
-def check_folder(folder: Path) -> list[StaticCheck]:
-    """Check every task in the folder; return the results sorted by task name."""
+@dataclass(frozen=True, slots=True)
+class FolderCheck:
+    """The checks of a folder's tasks, by name.
+
+    ``modules`` has each module whose functions they name: None if it was not imported, else the fault of its import.
+    """
+
+    tasks: Sequence[StaticCheck]
+    modules: Mapping[Path, str | None]
+
+
+def check_folder(
+    folder: Path, trusts: Callable[[Path], bool] | None, progress: Callable[[int, int], object]
+) -> FolderCheck:
+    """Check every task in the folder; import the modules with functions that ``trusts`` accepts, none if it is None.
+
+    ``progress`` is called with the number of checked tasks, and of all.
+    """
     index = index_of(folder)
-    return [_checked(name, Path(path), index.root) for name, path in sorted(index.tasks.items())]
+    modules: dict[Path, str | None] = {}
+    tasks: list[StaticCheck] = []
+    for name, path in sorted(index.tasks.items()):
+        progress(len(tasks), len(index.tasks))
+        tasks.append(_checked(name, Path(path), index.root, modules, trusts))
+    return FolderCheck(tasks, modules)
 
 
-def _checked(name: str, path: Path, root: Path) -> StaticCheck:
+def _checked(
+    name: str, path: Path, root: Path, modules: dict[Path, str | None], trusts: Callable[[Path], bool] | None
+) -> StaticCheck:
     try:
         config = Config(name, path, (root,), read_document(path))
         measures, *_ = checked_parts(config, lambda *given: None)
@@ -60,27 +82,23 @@ def _checked(name: str, path: Path, root: Path) -> StaticCheck:
         needs = dict.fromkeys(package for ref in config.functions for package in needs_of(ref, (root,)))
         if any(measure.aggregation in CORPUS for measure in measures):
             needs["sacrebleu"] = None
+        for ref in config.functions:
+            if ref.file.is_file() and ref.file not in modules:
+                wanted = trusts is not None and trusts(path) and trusts(ref.file)
+                modules[ref.file] = _import_fault(ref, (root,)) if wanted else None
     except RecordRefused as refused:
         return StaticCheck(name, path, str(refused))
     missing = [each for each in needs if is_missing(each)]
     fault = f"needs {', '.join(missing)}: pip install {' '.join(missing)}" if missing else ""
+    fault = fault or next(filter(None, (modules.get(ref.file) for ref in config.functions)), "")
     return StaticCheck(name, path, fault, tuple(needs), bool(config.functions))
 
 
-def as_text(folder: Path, tasks: Sequence[StaticCheck]) -> list[str]:
-    """Return a line for each task that cannot run, and a summary by kind."""
-    lines = [f"{task.path}: {task.name}: {task.fault}" for task in tasks if task.fault]
-    good = [task for task in tasks if not task.fault]
-    counts = Counter("with functions" if task.has_code else "without Python" for task in good)
-    share = f" ({len(good) / len(tasks):.1%})" if tasks else ""
-    kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
-    summary = f"{folder}: {len(tasks):,} tasks of lm-evaluation-harness: {len(good):,} can run{share}: {kinds}"
-    return [*lines, summary, f"to run them, name them in a file with the key harness: {page('harness-tasks.md')}"]
-
-
-def as_json(tasks: Sequence[StaticCheck]) -> list[Mapping[str, Any]]:
-    """Return every task with its file, its fault (or None), and the packages that it needs."""
-    return [
-        {"task": task.name, "path": str(task.path), "fault": task.fault or None, "needs": list(task.needs)}
-        for task in tasks
-    ]
+def _import_fault(ref: FunctionRef, roots: Roots) -> str:
+    try:
+        # The module may print, but standard output is the report.
+        with redirect_stdout(sys.stderr):
+            function_of(ref, roots)
+    except RecordRefused as refused:
+        return str(refused)
+    return ""

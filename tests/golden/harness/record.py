@@ -31,7 +31,11 @@ BOOTSTRAP = 1000
 
 
 def load_from(data: Path) -> Any:
-    def load(path: str, name: str | None = None, **_: Any) -> Any:
+    real = datasets.load_dataset
+
+    def load(path: str, name: str | None = None, **given: Any) -> Any:
+        if path in ("json", "csv", "parquet") or Path(path).is_dir():
+            return real(path, name, **given)
         base = data / path.replace("/", "__")
         folder = base / str(name).replace("/", "__") if name is not None else base
         folder = folder if folder.is_dir() else base / "default"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from pytest_lmeval.formats.harness.names import Resolver, index_of
 from tests.golden.harness.installed import NEEDS_HARNESS, PYTHON, ROWS, laid_out, published_root
@@ -19,14 +24,15 @@ AT_LEAST = 60
 pytestmark = NEEDS_HARNESS
 
 
-def harness(*arguments: str | Path) -> Any:
-    """Return what the harness itself asked and scored."""
+def harness(*arguments: str | Path, work: Path | None = None) -> Any:
+    """Return what the harness itself asked and scored in the folder ``work``."""
     out = Path(arguments[0])
     # A module that functions of a recorded task import, and that the harness is to find.
     stub = out.parent / "a_module_that_nobody_has.py"
     stub.touch()
     variables = {**os.environ, "PYTHONPATH": str(stub.parent), "HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1"}
-    subprocess.run([PYTHON, HERE / "record.py", *arguments], check=True, timeout=1500, env=variables)
+    variables["HF_DATASETS_CACHE"] = str(out.parent / "cache")
+    subprocess.run([PYTHON, HERE / "record.py", *arguments], check=True, timeout=1500, env=variables, cwd=work)
     return json.loads(out.read_text("utf-8"))
 
 
@@ -73,3 +79,35 @@ def test_published_tasks_ask_and_score_as_the_harness_does(tmp_path: Path) -> No
     print(f"compared: {len(whole)} tasks in all ways, {len(compared)} in one, {documents} documents: {' '.join(whole)}")
     assert {} == missed
     assert len(whole) >= AT_LEAST
+
+
+STRANGERS = ("an_array", "packed", "a_folder", "columns", "frames", "shouted", "imported", "of_strangers")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_task_folders_beside_the_installed_harness_ask_and_score_as_in_it(
+    way: str, of_strangers: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, said = of_strangers
+    monkeypatch.chdir(project)
+    monkeypatch.syspath_prepend(project / "site")
+    for name in STRANGERS:
+        rows = [check(task, said[way][name]) for task in loaded(project / "theirs", project, way, name, tmp_path)]
+        check_groups(rows, said[way][name])
+        assert {row.task for row in rows} == said[way][name]["samples"].keys()
+    assert "lm_eval" not in sys.modules
+
+
+@pytest.fixture(scope="module")
+def of_strangers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """Return a project with a task folder as people share them, and what the harness asked and scored in it."""
+    project = tmp_path_factory.mktemp("strangers") / "project"
+    shutil.copytree(HERE / "strangers", project)
+    (project / "packed").mkdir()
+    for name, source in (("one", "rows.json"), ("two", "more.jsonl")):
+        packed = gzip.compress((project / "work" / source).read_bytes())
+        (project / "packed" / f"{name}.json.gz").write_bytes(packed)
+    (project / "site").mkdir()
+    (project / "site" / "lm_eval").symlink_to(published_root().parent)
+    out = project.parent / "said.json"
+    return project, harness(out, project / "theirs", project, *STRANGERS, work=project)

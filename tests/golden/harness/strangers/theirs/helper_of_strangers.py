@@ -1,0 +1,2 @@
+def shortened(doc):
+    return {"question": doc["question"].removeprefix("Capital of ")}

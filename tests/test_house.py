@@ -41,8 +41,9 @@ WAYS = {
 # A thread that finds something waiting goes another way than one that waits: so many switches may be the machine's.
 LUCK = 8
 # Lines of a folder, those beneath it included: docs/decisions/harness.md says what they are.
-# Functions that return other names, and values that only an aggregation uses, took 100 lines.
-LINES = {"formats/harness": 2900}
+# Functions that return other names, and values that only an aggregation uses, took 100 lines. Task folders that people
+# share took 300: kinds of data files, methods of rows, several folders, imports beside a module, filters by name.
+LINES = {"formats/harness": 3200}
 MOST_METHODS = 20
 METHODS: dict[str, int] = {}
 MOST_FIELDS = 20

@@ -97,8 +97,8 @@ REFUSED: dict[str, tuple[str, str, dict[str, bytes], str]] = {
 
 @pytest.mark.parametrize("way", REFUSED)
 def test_data_that_cannot_be_read_are_refused_by_the_name_of_the_file(project: Project, way: str) -> None:
-    *given, says = REFUSED[way]
-    (text,) = prompts(project, *given)
+    path, kwargs, files, says = REFUSED[way]
+    (text,) = prompts(project, path, kwargs, files)
     assert says in text
     assert "pip install" not in text
 

@@ -24,7 +24,7 @@ ARRAY = json.dumps(ROWS, indent=1).encode()
 CSV = b"said,n\na,1\nb,2\n"
 
 
-def prompts(project: Project, path: str, kwargs: str, files: dict[str, bytes]) -> list[str]:
+def prompts_of(project: Project, path: str, kwargs: str, files: dict[str, bytes]) -> list[str]:
     """Return the prompts of a task that names its data so, or the errors of the run."""
     project.write("given/t.yaml", TASK.replace("PATH", path).replace("KWARGS", kwargs))
     project.write("tasks/all.yaml", "harness: {from: ../given, tasks: [t]}\n")
@@ -63,7 +63,7 @@ NAMED: dict[str, tuple[str, str, dict[str, bytes]]] = {
 
 @pytest.mark.parametrize("way", NAMED)
 def test_data_are_read_as_the_harness_reads_them(project: Project, way: str) -> None:
-    assert ["say: a", "say: b"] == prompts(project, *NAMED[way])
+    assert ["say: a", "say: b"] == prompts_of(project, *NAMED[way])
 
 
 REFUSED: dict[str, tuple[str, str, dict[str, bytes], str]] = {
@@ -98,7 +98,7 @@ REFUSED: dict[str, tuple[str, str, dict[str, bytes], str]] = {
 @pytest.mark.parametrize("way", REFUSED)
 def test_data_that_cannot_be_read_are_refused_by_the_name_of_the_file(project: Project, way: str) -> None:
     path, kwargs, files, says = REFUSED[way]
-    (text,) = prompts(project, path, kwargs, files)
+    (text,) = prompts_of(project, path, kwargs, files)
     assert says in text
     assert "pip install" not in text
 
@@ -106,7 +106,7 @@ def test_data_that_cannot_be_read_are_refused_by_the_name_of_the_file(project: P
 def test_an_unpacked_file_has_a_largest_size(project: Project) -> None:
     project.write("pytest.ini", "[pytest]\nlm_max_data_bytes = 1000\n")
     packed = {"given/rows.json.gz": gzip.compress(LINES * 1000)}
-    (text,) = prompts(project, "json", "{data_files: {test: rows.json.gz}}", packed)
+    (text,) = prompts_of(project, "json", "{data_files: {test: rows.json.gz}}", packed)
     assert "rows.json.gz: " in text
     assert "at most 1,000 are read (ini lm_max_data_bytes)" in text
 
@@ -130,4 +130,4 @@ def test_functions_may_select_columns_and_use_frames_of_pandas(project: Project)
     needs.installed("pyarrow")
     project.write("given/utils.py", METHODS)
     kwargs = "{data_files: {test: rows.json}}\nprocess_docs: !function utils.process_docs"
-    assert ["say: b"] == prompts(project, "json", kwargs, {"given/rows.json": ARRAY})
+    assert ["say: b"] == prompts_of(project, "json", kwargs, {"given/rows.json": ARRAY})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,9 +26,10 @@ from pytest_lmeval.records.ledger_lines import is_complete
 from pytest_lmeval.records.runfile import RunFile, examples_of, read_run
 from pytest_lmeval.records.shards import ledger_of, merge, read_shards
 from pytest_lmeval.report.markdown import markdown
-from pytest_lmeval.report.terminal_text import terminal_table
+from pytest_lmeval.report.terminal_text import comparison_lines, terminal_table
 from pytest_lmeval.report.wording import remark_lines, verdict_lines
 from pytest_lmeval.task import Task
+from pytest_lmeval.text import escape_markdown
 from pytest_lmeval.types import ExampleResult
 
 
@@ -80,11 +82,28 @@ def run(options: argparse.Namespace) -> int:
     for each in merged:
         heading = [f"{each.label}:"] if each.label else []
         gate = verdict_lines(each.board.facts.gate or {})
-        show([*heading, *terminal_table(each.board), *remark_lines(each.board), *gate, *each.notes])
+        changes = comparison_lines((each.board.facts.gate or {}).get("comparison"))
+        show([*heading, *terminal_table(each.board), *changes, *remark_lines(each.board), *gate, *each.notes])
     if "" not in models:
         written += _compare(merged, code, options.folder)
     show(f"wrote {path}" for path in written)
+    if "GITHUB_ACTIONS" in os.environ:
+        _note(merged)
     return code
+
+
+def _note(merged: Sequence[_Merged]) -> None:
+    """Write annotations and the step summary of GitHub Actions, as a run of pytest does."""
+    from pytest_lmeval.report.github import add_step_summary, commands
+
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    for each in merged:
+        for command in commands(each.board, Path.cwd(), os.environ, each.label):
+            print(command)
+        if summary:
+            heading = f"**{escape_markdown(each.label)}**\n\n" if each.label else ""
+            with writing(summary):
+                add_step_summary(heading + markdown(each.board), Path(summary))
 
 
 @dataclass(frozen=True, slots=True)

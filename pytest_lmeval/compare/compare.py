@@ -15,9 +15,10 @@ from pytest_lmeval.compare.explain import coverage, explain, staleness
 from pytest_lmeval.compare.pairing import Key, Pair, Pairing, pair_up
 from pytest_lmeval.compare.retargeted import Retargeted, retargeted
 from pytest_lmeval.compare.scores import Named, compared_scores, score_pairs
+from pytest_lmeval.leaderboard.asked import answered, asked, wanted
 from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.details import is_function, shown_response
-from pytest_lmeval.leaderboard.explained import explanation_of, reasons_of, shown_output, wanted_of
+from pytest_lmeval.leaderboard.explained import explanation_of, reasons_of, shown_output
 from pytest_lmeval.records.boardfile import NOT_COMPARED
 from pytest_lmeval.records.runfile import RunFile, examples_of
 from pytest_lmeval.text import printable
@@ -180,13 +181,15 @@ def _change_record(change: TaskChange) -> dict[str, Any]:
 
 def flip_record(flip: Flip) -> dict[str, Any]:
     """Return an example with both runs' answers, as JSON values."""
+    prompt, question = flip.new.prompt or flip.old.prompt, asked(flip.new) or asked(flip.old)
     return {
         "task": flip.new.task,
         "id": flip.new.id,
         "line": flip.new.line,
-        "prompt": flip.new.prompt or flip.old.prompt,
+        "prompt": prompt,
         **(_prompts(flip) if flip.differs_in_prompt else {}),
-        "targets": list(wanted_of(flip.new)),
+        **({"question": question} if question != prompt else {}),
+        "targets": list(wanted(flip.new)),
         **({"function": True} if is_function(flip.new) else {}),
         "old": _answer_record(flip.old),
         "new": _answer_record(flip.new),
@@ -205,7 +208,7 @@ def _answer_record(result: ExampleResult) -> dict[str, Any]:
         record["reason"] = reasons
     if is_function(result):
         # The application's answer is the output; the function's explanation replaces a prediction.
-        return {"output": shown_output(result) or None, "prediction": explanation_of(result), **record}
+        return {"output": answered(result) or None, "prediction": explanation_of(result), **record}
     number = shown_response(result)
     return {
         "output": result.outputs[number] if result.outputs else None,

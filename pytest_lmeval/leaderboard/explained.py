@@ -55,7 +55,7 @@ def reasons_of(result: ExampleResult) -> str:
     """Return the judges' verdicts on the shown response, with reasons; "" if no verdict has a reason."""
     found = details_of(result)
     if is_function(result):
-        steps = found[_worst(result, len(found))].get("steps")
+        steps = found[worst_repeat(result, len(found))].get("steps")
         verdicts = (
             [verdict_text(each) for each in steps if isinstance(each, Mapping)] if isinstance(steps, list) else []
         )
@@ -69,12 +69,13 @@ def reasons_of(result: ExampleResult) -> str:
 def shown_output(result: ExampleResult) -> str:
     """Return the application's answer as text or JSON: of several repeats, the worst one; "" without an answer."""
     repeats = details_of(result)
-    found = [repeats[_worst(result, len(repeats))], *repeats]
+    found = [repeats[worst_repeat(result, len(repeats))], *repeats]
     value = next((each[OUTPUT] for each in found if each.get(OUTPUT) is not None), "")
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _worst(result: ExampleResult, repeats: int) -> int:
+def worst_repeat(result: ExampleResult, repeats: int) -> int:
+    """Return the place of the repeat with the lowest score of an eval function; 0 if the scores are not known."""
     scores = result.details.get("scores")
     return scores.index(min(scores)) if isinstance(scores, list) and len(scores) == repeats else 0
 

@@ -7,13 +7,13 @@ from dataclasses import asdict
 
 from pytest_lmeval.compare.compare import Comparison, Flip, failing_otherwise, flip_record
 from pytest_lmeval.compare.difference import ChangedTask, Difference
+from pytest_lmeval.leaderboard.asked import answered
 from pytest_lmeval.leaderboard.details import CHECKS, first_details, is_function, shown_response
 from pytest_lmeval.leaderboard.explained import (
     answers_in,
     explanation_of,
     prompt_text,
     reasons_of,
-    shown_output,
     wanted_text,
 )
 from pytest_lmeval.report.example_tables import flip_table
@@ -147,6 +147,6 @@ def _block(name: str, text: str) -> list[str]:
 
 def _output(result: ExampleResult) -> str:
     if is_function(result):
-        return "\n".join(filter(None, [shown_output(result), explanation_of(result)])) or "(nothing)"
+        return "\n".join(filter(None, [answered(result), explanation_of(result)])) or "(nothing)"
     output = result.outputs[shown_response(result)] if result.outputs else "(none)"
     return "\n".join(answers_in(output)) if result.exchanges else output

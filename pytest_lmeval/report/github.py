@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from pytest_lmeval.leaderboard.details import details_of, is_function, shown_response
-from pytest_lmeval.leaderboard.explained import shown_output, wanted_text
+from pytest_lmeval.compare.gate import LET_PASS
+from pytest_lmeval.leaderboard.board import Leaderboard, failures_of
 from pytest_lmeval.leaderboard.passing import missed_lines
+from pytest_lmeval.leaderboard.rows import as_in_data
 from pytest_lmeval.numbers import beside
-from pytest_lmeval.report.tables import cut_to
+from pytest_lmeval.report.cells import cells_of, changed_cells
+from pytest_lmeval.report.tables import Row, cut_to
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
 ANNOTATIONS = 10
 """The most annotations of a kind that GitHub shows per step; it drops further ones."""
 _SUMMARY_BYTES = 1 << 20
-_MESSAGE = 400
 
 
 def add_step_summary(markdown: str, path: Path) -> None:
@@ -27,50 +29,58 @@ def add_step_summary(markdown: str, path: Path) -> None:
         file.write(cut_to(markdown, left - 1).encode("utf-8", "backslashreplace") + b"\n" if left > 1 else b"")
 
 
-def commands(
-    results: Iterable[ExampleResult],
-    paths: Mapping[str, str],
-    root: Path,
-    environment: Mapping[str, str],
-    level: str = "error",
-) -> list[str]:
-    """Return workflow commands that annotate the lines of the first examples in ``results``.
+def commands(board: Leaderboard, root: Path, environment: Mapping[str, str], label: str = "") -> list[str]:
+    """Return workflow commands that annotate the lines of examples that failed or got worse; none outside of Actions.
 
-    ``paths`` maps tasks to their files, relative to ``root``; ``level`` is ``error`` or ``warning``.
+    Paths of tasks are relative to ``root``. ``label`` names the model if there are several. If the run passes, the
+    commands are warnings.
     """
+    if environment.get("GITHUB_ACTIONS") != "true":
+        return []
+    gate = board.facts.gate or {}
+    level = "warning" if gate.get("verdict") in LET_PASS else "error"
     workspace = environment.get("GITHUB_WORKSPACE") or str(root)
-    shown = [result for result in results if result.line][:ANNOTATIONS]
+    paths = {row.task: row.path for row in board.tasks}
+    worse = (gate.get("comparison") or {}).get("worse", ()) if gate.get("mode") == "baseline" else ()
+    changed = {(flip["task"], flip["id"]): flip for flip in worse}
+    shown = [result for result in _worth_a_note(board, changed) if result.line][:ANNOTATIONS]
     return [
-        annotation(result, os.path.relpath(root / paths.get(result.task, ""), workspace), level) for result in shown
+        annotation(
+            replace(result, id=f"{result.id}[{label}]") if label else result,
+            os.path.relpath(root / paths.get(result.task, ""), workspace),
+            level,
+            changed.get((result.task, result.id)),
+        )
+        for result in shown
     ]
 
 
-def annotation(result: ExampleResult, path: str, level: str = "error") -> str:
-    """Return the workflow command that shows a result next to its line of the file ``path``."""
+def _worth_a_note(board: Leaderboard, changed: Collection[tuple[str, str]]) -> list[ExampleResult]:
+    """Return failed examples, and examples among the ``changed`` that are below their threshold."""
+    results = as_in_data(result for row in board.tasks for result in row.per_example)
+    failed = failures_of(board)
+    # GitHub shows few: must_pass examples first, then other failures, then examples that only got worse.
+    failed.sort(key=lambda result: not result.must_pass)
+    return failed + [r for r in results if (r.task, r.id) in changed and r.status == "below"]
+
+
+def annotation(result: ExampleResult, path: str, level: str = "error", flip: Row | None = None) -> str:
+    """Return the workflow command that shows a result next to its line of the file ``path``.
+
+    ``flip`` is the record of an example that got worse.
+    """
     title = f"{result.task}: {result.id} {result.status}"
     where = f"file={_property(path)},line={result.line},title={_property(title)}"
-    return f"::{level} {where}::{_data(_message(result))}"
+    return f"::{level} {where}::{_data(_message(result, flip))}"
 
 
-def _message(result: ExampleResult) -> str:
+def _message(result: ExampleResult, flip: Row | None) -> str:
+    cells = cells_of(result) if flip is None else changed_cells(flip)
     if result.score is None:
-        return result.error[:_MESSAGE]
+        return "\n".join(cells.lines())
     least = ", ".join(missed_lines(result)) or f"threshold {result.threshold:.4g}"
-    score = beside(result.score, result.threshold, ".4g")
-    others = _of_function(result) if is_function(result) else [_said(result)]
-    return "; ".join([f"scored {score}, {least}", *others])[:_MESSAGE]
-
-
-def _said(result: ExampleResult) -> str:
-    said = result.predictions[shown_response(result)] if result.predictions else ""
-    # A conversation has targets per turn.
-    wanted = f", wanted {text}" if (text := wanted_text(result)) else ""
-    return f"said {said!r}{wanted}"
-
-
-def _of_function(result: ExampleResult) -> list[str]:
-    reason = next((str(each["reason"]) for each in details_of(result) if each.get("reason")), "")
-    return [reason] * bool(reason) + ([f"said {output!r}"] if (output := shown_output(result)) else [])
+    scored = f"scored {beside(result.score, result.threshold, '.4g')}, {least}"
+    return "\n".join([scored, *cells.lines()])
 
 
 def _data(text: str) -> str:

@@ -25,7 +25,6 @@ from pytest_lmeval.report.tables import (
     measure_rows,
     overall_row,
     score_rows,
-    tail,
     text_table,
 )
 from pytest_lmeval.text import printable
@@ -38,7 +37,7 @@ _NAME = 24
 _SHORTEST = 8
 _FLIPS = 10
 _FLIPS_QUIET = 3
-_PROMPT = 160
+_EXPLAINED = 5
 
 
 class _Shown(NamedTuple):
@@ -190,26 +189,17 @@ def comparison_lines(comparison: Mapping[str, Any] | None, screen: Screen = WHOL
 
 
 def _worse_lines(worse: Sequence[Row], screen: Screen) -> list[str]:
-    from pytest_lmeval.report.example_tables import NO_PROMPTS, lacks_prompt
+    from pytest_lmeval.report.cells import NO_PROMPTS, changed_cells, changed_prompts, lacks_prompt
 
     lines, most = [], _FLIPS_QUIET if screen.quiet else _FLIPS
-    for flip in worse[:most]:
+    for place, flip in enumerate(worse[:most]):
         lines += [screen.name(f"  worse: {flip['task']}: {flip['id']}", screen.width)]
-        lines += [] if screen.quiet else _prompt_lines(flip, screen)
+        if screen.quiet or place >= _EXPLAINED:
+            continue
+        texts = changed_cells(flip).lines()
+        if "old_prompt" in flip:
+            before, now = changed_prompts(flip)
+            texts += [*([] if lacks_prompt(flip) else [f"prompt before: {before}"]), f"prompt now: {now}"]
+        lines += [line for text in texts for line in screen.lines(f"    {text}", 2)]
     lines += [f"  ... and {len(worse) - most} more"] if len(worse) > most else []
-    lines += screen.lines(f"  {NO_PROMPTS}") if any(map(lacks_prompt, worse[:most])) else []
-    return lines
-
-
-def _prompt_lines(flip: Row, screen: Screen) -> list[str]:
-    if "old_prompt" not in flip:
-        return []
-    from pytest_lmeval.report.example_tables import flip_prompts, lacks_prompt
-
-    before, now = flip_prompts(flip)
-    prompts = [] if lacks_prompt(flip) else [("before", before)]
-    return [
-        line
-        for when, prompt in (*prompts, ("now", now))
-        for line in screen.lines(f"    prompt {when}: {tail(prompt, _PROMPT)}", 2)
-    ]
+    return lines + (screen.lines(f"  {NO_PROMPTS}") if any(map(lacks_prompt, worse[:most])) else [])

@@ -11,10 +11,9 @@ from typing import Any
 
 from pytest_lmeval.data.rows import BadRows, read_rows
 from pytest_lmeval.errors import UsageError
+from pytest_lmeval.leaderboard.asked import ANSWERS, QUESTIONS
 from pytest_lmeval.numbers import is_whole
 
-QUESTIONS = ("question", "prompt", "input", "query", "text", "instruction", "message", "problem")
-ANSWERS = ("answer", "target", "expected", "expected_output", "output", "label", "reference", "ideal", "solution")
 SUFFIXES = (".csv", ".jsonl", ".parquet")
 _MOST_LABELS = 12
 _LABEL = re.compile(r"[^{}%#\n]{1,40}")

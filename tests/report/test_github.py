@@ -4,48 +4,76 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from pytest_lmeval.leaderboard.board import build_board
 from pytest_lmeval.report.github import ANNOTATIONS, add_step_summary, annotation, commands
 from pytest_lmeval.types import ExampleResult
+from tests.records.run_files import FACTS, infos_of
 from tests.tables import each_row
 
 FAILED = ExampleResult(
-    "sums", "a", "failed", 0.0, 1.0, "exact_match", "h", predictions=("5",), targets=("4",), line=7
+    "sums", "a", "failed", 0.0, 1.0, "exact_match", "h", prompt="Add.\n\nWhat is 20 + 2?",
+    predictions=("5",), targets=("4",), line=7,
 )  # fmt: skip
 ACTIONS = {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": "/repo"}
+GATE = {"mode": "examples", "verdict": "examples"}
+
+
+def _commands(*results: ExampleResult, gate: dict[str, Any] = GATE, label: str = "") -> list[str]:
+    board = build_board(infos_of(results), results, replace(FACTS, gate=gate))
+    return commands(board, Path("/repo/evals"), ACTIONS, label)
 
 
 def test_an_annotation_stands_at_the_line_of_its_example() -> None:
-    expected = (
-        "::error file=tasks/sums.jsonl,line=7,title=sums%3A a failed::scored 0, threshold 1; said '5', wanted '4'"
+    message = "scored 0, threshold 1%0Aquestion: What is 20 + 2?%0Awanted: 4%0Asaid: 5 (score 0)"
+    assert f"::error file=tasks/sums.jsonl,line=7,title=sums%3A a failed::{message}" == annotation(
+        FAILED, "tasks/sums.jsonl"
     )
-    assert expected == annotation(FAILED, "tasks/sums.jsonl")
 
 
-@each_row(("output", "said"), [({}, "; assert 1 == 2"), ({"output": "two"}, "; assert 1 == 2; said 'two'")])
+@each_row(
+    ("output", "said"),
+    [({}, "%0Asaid: assert 1 == 2"), ({"output": "two"}, "%0Asaid: two (assert 1 == 2)")],
+)
 def test_an_annotation_of_a_function_says_why_it_failed(output: dict[str, str], said: str) -> None:
     details = {"function": {"name": "test_a", "sha256": ""}, "reason": "assert 1 == 2", **output}
-    failed = replace(FAILED, metric="function", predictions=(), targets=(), details=details)
+    failed = replace(FAILED, metric="function", prompt="{}", predictions=(), targets=(), details=details)
     assert annotation(failed, "t").endswith(f"::scored 0, threshold 1{said}")
 
 
-@each_row(("calls", "wanted"), [(["f(a=1)", "g()"], ", wanted f(a=1), g()"), ([], ", wanted no call"), (None, "")])
+@each_row(("calls", "wanted"), [(["f(a=1)", "g()"], "f(a=1) | g()"), ([], "no call"), (None, "")])
 def test_an_annotation_names_the_calls_that_were_expected(calls: list[str] | None, wanted: str) -> None:
     called = replace(FAILED, metric="tool_calls", targets=(), details={} if calls is None else {"expected": calls})
-    assert annotation(called, "t").endswith(f"; said '5'{wanted}")
+    assert (f"%0Awanted: {wanted}%0Asaid: 5" in annotation(called, "t")) == bool(wanted)
+    assert ("wanted" in annotation(called, "t")) == bool(wanted)
+
+
+def test_an_example_that_got_worse_has_both_answers() -> None:
+    flip = {
+        "task": "sums",
+        "id": "a",
+        "question": "2 + 2?",
+        "targets": ["4"],
+        "old": {"prediction": "4", "score": 1.0},
+        "new": {"prediction": "5", "score": 0.0},
+    }
+    gate = {"mode": "baseline", "verdict": "regression", "comparison": {"worse": [flip]}}
+    (line,) = _commands(replace(FAILED, status="below"), gate=gate, label="small")
+    assert line.endswith("question: 2 + 2?%0Awanted: 4%0Asaid before: 4 (score 1)%0Asays now: 5 (score 0)")
+    assert ",title=sums%3A a[small] below::" in line
 
 
 def test_paths_are_those_of_the_repository() -> None:
-    found = commands([FAILED], {"sums": "tasks/sums.jsonl"}, Path("/repo/evals"), ACTIONS)
-    assert [True] == [line.startswith("::error file=evals/tasks/sums.jsonl,line=7,") for line in found]
+    assert [True] == [line.startswith("::error file=evals/tasks/sums.jsonl,line=7,") for line in _commands(FAILED)]
 
 
 def test_there_are_no_more_than_are_shown() -> None:
-    assert ANNOTATIONS == len(commands([FAILED] * 50, {"sums": "s"}, Path("/repo"), ACTIONS))
+    assert ANNOTATIONS == len(_commands(*[replace(FAILED, id=f"e{number}") for number in range(50)]))
 
 
 def test_an_example_without_a_line_has_none() -> None:
-    assert [] == commands([replace(FAILED, line=0)], {"sums": "s"}, Path("/repo"), ACTIONS)
+    assert [] == _commands(replace(FAILED, line=0))
 
 
 @each_row("text", ["a\n::warning::b", "a\r::stop-commands::x", "%0A::error::x", "a\x1b[2J"])
@@ -74,5 +102,5 @@ def test_a_summary_that_would_be_thrown_away_is_cut(tmp_path: Path) -> None:
 
 
 def test_a_run_that_passes_warns() -> None:
-    (line,) = commands([FAILED], {"sums": "s.jsonl"}, Path("/repo"), ACTIONS, "warning")
-    assert line.startswith("::warning file=s.jsonl,line=7,")
+    (line,) = _commands(FAILED, gate={"mode": "none", "verdict": "pass"})
+    assert line.startswith("::warning file=evals/tasks/sums.jsonl,line=7,")

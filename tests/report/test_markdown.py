@@ -159,8 +159,8 @@ def test_what_failed_stands_with_what_was_wanted_and_said() -> None:
     text = markdown(_board(A, wrong, broken))
     assert "<details><summary>Failed: 2</summary>" in text
     first, second = (line for line in text.split("\n") if line.startswith("| sums: "))
-    assert "| sums: d | error |  | adapter stub.v1 gave up |" == first
-    assert "| sums: b | failed | 4 | 5 &#64;&#8203;team |" == second
+    assert "| sums: d | error |  | adapter stub.v1 gave up |  |" == first
+    assert "| sums: b | failed | 4 | 5 &#64;&#8203;team | 0 |" == second
 
 
 def test_of_many_failures_the_first_are_shown_and_the_others_counted() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ import pytest
 
 from pytest_lmeval.compare.gate import LET_PASS
 from pytest_lmeval.errors import did_you_mean
-from pytest_lmeval.leaderboard.board import Leaderboard, failures_of
+from pytest_lmeval.leaderboard.board import Leaderboard
 from pytest_lmeval.leaderboard.rows import as_in_data
 from pytest_lmeval.plugin.collect.collected import remarks_of
 from pytest_lmeval.plugin.private.reports import kept_reports
@@ -37,7 +36,7 @@ from pytest_lmeval.report.wording import (
     totals_line,
 )
 from pytest_lmeval.text import printable
-from pytest_lmeval.types import OVERALL, ExampleResult
+from pytest_lmeval.types import OVERALL
 
 if TYPE_CHECKING:
     from pytest_lmeval.plugin.common.report import Notes
@@ -69,16 +68,11 @@ def _write_record(record: RunRecord, terminal: pytest.TerminalReporter, screen: 
         _write_board(record, board, terminal, screen)
     # Even with -qq: these explain why the run failed, and that its reports are old.
     _say(terminal, *(f"NOT WRITTEN: {failure}" for failure in record.files.failures), red=True, bold=True)
-    level = "warning" if record.gate["verdict"] in LET_PASS else "error"
-    if os.environ.get("GITHUB_ACTIONS") != "true":
+    if "GITHUB_ACTIONS" not in os.environ:
         return
     from pytest_lmeval.report.github import commands
 
-    noted = _worth_a_note(board, record.gate)
-    if record.label:
-        noted = [replace(result, id=f"{result.id}[{record.label}]") for result in noted]
-    paths = {row.task: row.path for row in board.tasks}
-    for command in commands(noted, paths, record.config.rootpath, os.environ, level):
+    for command in commands(board, record.config.rootpath, os.environ, record.label):
         terminal.write_line(command)  # the only commands in the log; their texts are escaped
 
 
@@ -201,17 +195,6 @@ def _few(reasons: Sequence[str]) -> Iterator[str]:
             yield reason
     if missing > _MISSING_SHOWN:
         yield f"{NO_RESULT}{missing - _MISSING_SHOWN} more examples"
-
-
-def _worth_a_note(board: Leaderboard, gate: Mapping[str, Any]) -> list[ExampleResult]:
-    """Return failed examples and, if the gate compares with a baseline, examples that got worse."""
-    worse = gate.get("comparison", {}).get("worse", ()) if gate["mode"] == "baseline" else ()
-    flipped = {(flip["task"], flip["id"]) for flip in worse}
-    results = as_in_data(result for row in board.tasks for result in row.per_example)
-    failed = failures_of(board)
-    # GitHub shows few: must_pass examples first, then other failures, then examples that only got worse.
-    failed.sort(key=lambda result: not result.must_pass)
-    return failed + [r for r in results if (r.task, r.id) in flipped and r.status == "below"]
 
 
 def _remarks(record: RunRecord, board: Leaderboard) -> list[str]:

@@ -177,9 +177,10 @@ def _before(now: ExampleResult, before: ExampleResult, *, other_prompt: bool) ->
 
 
 def _answered_before(before: ExampleResult, now: ExampleResult) -> dict[str, Any]:
-    from pytest_lmeval.leaderboard.explained import explanation_of, shown_output
+    from pytest_lmeval.leaderboard.asked import answered
+    from pytest_lmeval.leaderboard.explained import explanation_of
 
-    old, new = shown_output(before), shown_output(now)
+    old, new = answered(before), answered(now)
     if not old:
         return {"explained": cut(explanation_of(before))}
     said = {"same": True} if old == new else {"answers": [{"output": cut(old)}], "now": cut(new)}

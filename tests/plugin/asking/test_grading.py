@@ -63,7 +63,7 @@ def test_the_reason_is_in_the_failure_the_markdown_and_the_page(graded: Project)
     assert "  reason: it says bad" in lines
     assert "  judged: 0 by 'Says good.': it says bad" in lines
     markdown = (graded.path / "reports/leaderboard.md").read_text()
-    assert "| example | status | wanted | said | judged |" in markdown
+    assert "| example | status | question | said | score | judged |" in markdown
     assert 2 == sum(line.count("it says bad |") for line in markdown.splitlines())
     assert "it says bad" in (graded.path / "reports/report.html").read_text()
 
@@ -75,13 +75,14 @@ def test_reasons_are_beside_what_flipped_in_a_comparison_and_in_diff(graded: Pro
     graded.edit("judge.py", 'SCORES = {"good": 1, ', 'SCORES = {"good": 0, ')
     graded.run(*OPTIONS, *task, "--lm-baseline=old/leaderboard.json", "--lm-report-dir=new")
     markdown = (graded.path / "new/leaderboard.md").read_text()
-    assert "| example | wanted | said before | says now | judged before | judged now |" in markdown
+    columns = "said before | says now | score before | score now | judged before | judged now |"
+    assert f"| example | question | {columns}" in markdown
     assert "| it says good | it says good |" in markdown
     assert "| 1 by 'Says good.': it says good | 0 by 'Says good.': it says good |" in markdown
     diff = graded.lmeval("diff", "old/leaderboard.json", "new/leaderboard.json")
     assert "  new, judged:\n    0 by 'Says good.': it says good" in diff.stdout.str()
     table = graded.lmeval("diff", "old/leaderboard.json", "new/leaderboard.json", "--format=markdown").stdout.str()
-    assert "| said before | says now | judged before | judged now |" in table
+    assert f"| {columns}" in table
 
 
 def test_json_is_asked_for_by_schema_where_the_judge_takes_that(graded: Project) -> None:

@@ -73,6 +73,9 @@ def test_a_worse_prompt_is_a_regression_and_every_output_says_so_and_shows_both(
     ran.stdout.fnmatch_lines(
         [
             "  worse: numbers: e0",
+            "    wanted: 0",
+            "    said before: 0 (score 1)",
+            "    says now: ? (score 0)",
             "    prompt before: Repeat slowly: 0",
             "    prompt now: Hurry up: 0",
             f"  {counted}",
@@ -80,7 +83,7 @@ def test_a_worse_prompt_is_a_regression_and_every_output_says_so_and_shows_both(
     )
     markdown = (compared.path / "reports/leaderboard.md").read_text()
     assert counted in markdown
-    assert "| numbers: e0 | 0 | 0 | ? | Repeat slowly: 0 | Hurry up: 0 |" in markdown
+    assert "| numbers: e0 | 0 | 0 | ? | 1 | 0 | Repeat slowly: 0 | Hurry up: 0 |" in markdown
     example = page(compared)[0]
     assert ("Hurry up: 0", "Repeat slowly: 0") == (example["prompt"], example["before"]["prompt"])
     assert "worse" == example["flip"]

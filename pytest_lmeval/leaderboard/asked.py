@@ -1,0 +1,92 @@
+"""Find the question of an example and the answer to it, for reports with a line for each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_lmeval.leaderboard.details import is_function, shown_response, steps_of
+from pytest_lmeval.leaderboard.explained import shown_output, wanted_of, worst_repeat
+from pytest_lmeval.types import Completion, ExampleResult
+
+QUESTIONS = ("question", "prompt", "input", "query", "text", "instruction", "message", "problem", "q")
+"""The usual names of a column with questions, the most usual first."""
+ANSWERS = ("answer", "target", "expected", "expected_output", "output", "label", "reference", "ideal", "solution")
+"""The usual names of a column with answers."""
+_MODEL = ("request", "model")
+_SHORTEST = 15
+_MOST = 4_000
+
+
+def asked(result: ExampleResult) -> str:
+    """Return the question: the user's last message, or the last paragraph of a prompt without roles.
+
+    The question of an eval function is in its row, or else in its first request; "" if it is in neither. Of a long
+    question only the first characters are returned.
+    """
+    if is_function(result):
+        return (_column(result, QUESTIONS) or _first_request(result))[:_MOST]
+    said = [message.content for message in result.messages if message.role == "user"]
+    return (said[-1] if said else _last_paragraph(result.prompt))[:_MOST]
+
+
+def wanted(result: ExampleResult) -> Sequence[str]:
+    """Return the wanted answers; of an eval function the answer in its row."""
+    if not is_function(result):
+        return wanted_of(result)
+    return [text] if (text := _column(result, ANSWERS)) else []
+
+
+def answered(result: ExampleResult) -> str:
+    """Return the answer that decided; of an eval function without an output, the model's last answer."""
+    if is_function(result):
+        return shown_output(result) or _last_answer(result)
+    return result.predictions[shown_response(result)] if result.predictions else ""
+
+
+def _column(result: ExampleResult, names: Sequence[str]) -> str:
+    """Return the first of the named values of a function's row that is a text or a number."""
+    try:
+        row = json.loads(result.prompt)
+    except (ValueError, RecursionError):
+        return ""
+    values = {str(name).lower(): value for name, value in row.items()} if isinstance(row, dict) else {}
+    found = (values[name] for name in names if name in values)
+    return next((str(value) for value in found if isinstance(value, str | int | float) and str(value).strip()), "")
+
+
+def _first_request(result: ExampleResult) -> str:
+    inputs = (step["input"] for step in _model_steps(next(steps_of(result.details), ())) if "input" in step)
+    given = next(inputs, "")
+    return given if isinstance(given, str) else _last_message(given)
+
+
+def _last_message(messages: Any) -> str:
+    """Return the text of the user's last message; the messages of a step may have any form."""
+    given = messages if isinstance(messages, list) else []
+    said = (each.get("content") for each in given if isinstance(each, Mapping) and each.get("role") == "user")
+    return next((text for text in reversed([*said]) if isinstance(text, str)), "")
+
+
+def _last_paragraph(prompt: str) -> str:
+    paragraphs = prompt[-_MOST:].strip().split("\n\n")
+    return paragraphs[-1] if len(paragraphs[-1]) >= _SHORTEST else "\n".join(paragraphs[-2:])
+
+
+def _last_answer(result: ExampleResult) -> str:
+    repeats = [*steps_of(result.details)]
+    steps = [*_model_steps(repeats[worst_repeat(result, len(repeats))])]
+    answers = (step.get("output") for step in reversed(steps) if not (step.get("error") or step.get("cancelled")))
+    return next((_spoken(answer) for answer in answers if answer is not None), "")
+
+
+def _model_steps(steps: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    return (step for step in steps if step.get("kind") in _MODEL)
+
+
+def _spoken(answer: Any) -> str:
+    if not isinstance(answer, str):
+        return json.dumps(answer, ensure_ascii=False)
+    found = Completion.of_output(answer)
+    return found.text or ", ".join(f"{call.name}({call.arguments})" for call in found.tool_calls)

@@ -23,7 +23,7 @@ TESTS = Path(__file__).parent
 PROJECT = tomllib.loads((TESTS.parent / "pyproject.toml").read_text("utf-8"))["project"]
 MARKED = "slow tests run with --all"
 Run = Callable[[str], subprocess.CompletedProcess[str]]
-BROWSER_TEST = "tests/report/html/test_page.py::test_the_overview_begins_with_verdict_and_reasons"
+BROWSER_TEST = "tests/report/html/test_page.py::test_the_overview_begins_with_verdict_and_scores"
 
 
 @pytest.fixture

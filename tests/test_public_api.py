@@ -180,7 +180,7 @@ UNUSED = {
     *("formats.python", "formats.spec", "formats.tools", "formats.turns", "formats.yaml", "leaderboard.classes"),
     *("leaderboard.explained", "leaderboard.judged", "metrics.parts.tool_schema", "plugin.asking.failure"),
     *("plugin.common.baseline", "plugin.record.progress", "records.recorded", "records.recording", "records.runfile"),
-    *("records.stored", "report.html.comparison_page", "run.resume", "sandbox"),
+    *("records.stored", "report.html.before", "report.html.comparison_page", "run.resume", "sandbox"),
 }
 OF_RECORDS = {"formats.declarative", "judging.question", "formats.loglikelihood", "functions", "plugin.evals"}
 OF_FUNCTIONS = {"formats.compact", "formats.jsonl"}

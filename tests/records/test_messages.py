@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.records.recorded import recorded_result
-from pytest_lmeval.report.html.examples import ShownPair, example_fields
+from pytest_lmeval.report.html.examples import example_fields
 from pytest_lmeval.types import ExampleResult, Message, ToolCall
 from tests.conftest import Project
 from tests.schemas import faults
@@ -146,7 +146,7 @@ def test_a_wrong_message_is_refused(message: dict[str, Any]) -> None:
 def test_the_page_cuts_long_messages_and_keeps_their_roles() -> None:
     def shown(*contents: str) -> list[dict[str, Any]]:
         messages = tuple(Message("user", content) for content in contents)
-        found: list[dict[str, Any]] = example_fields(ShownPair(replace(RESULT, messages=messages)))["messages"]
+        found: list[dict[str, Any]] = example_fields(replace(RESULT, messages=messages))["messages"]
         return found
 
     assert ["user", "user"] == [each["role"] for each in shown("a" * 1_000_000, "b")]

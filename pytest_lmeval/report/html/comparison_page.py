@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from pytest_lmeval.compact_json import encode
 from pytest_lmeval.compare.decision import why_no_best
+from pytest_lmeval.leaderboard.details import METRIC
 from pytest_lmeval.leaderboard.rows import are_in_data, in_data
 from pytest_lmeval.report.comparison_text import headline, model_rows
 from pytest_lmeval.report.html.data import (
@@ -20,8 +21,9 @@ from pytest_lmeval.report.html.data import (
     common_start,
     encode_task,
     most_telling,
+    short_labels,
 )
-from pytest_lmeval.report.html.examples import PromptStart, ShownPair, example_fields
+from pytest_lmeval.report.html.examples import PromptStart, example_fields
 from pytest_lmeval.report.html.report import html_table, html_text, page_text
 from pytest_lmeval.report.ranking_text import comparison_remarks
 from pytest_lmeval.report.tables import MODELS, Row, page_columns
@@ -63,12 +65,14 @@ def _columns(comparison: Mapping[str, Any], models: Mapping[str, Compared]) -> S
     ranking = comparison["ranking"] or {"standings": (), "not_worse": ()}
     ranked = {each["name"] for each in ranking["standings"]}
     names_best = not why_no_best(comparison)
+    rows = model_rows(comparison)
     columns = []
-    for place, row in enumerate(model_rows(comparison)):
+    for place, (row, short) in enumerate(zip(rows, short_labels([row["label"] for row in rows]), strict=True)):
         model, shown = known[row["label"]], models[row["label"]]
         columns.append(
             {
                 **row,
+                **short,
                 "is_best": place == 0 and names_best,
                 "not_worse": names_best and row["label"] in ranking["not_worse"],
                 "ranked": row["label"] in ranked,
@@ -147,9 +151,17 @@ def _in_data(rows: list[_Across]) -> list[_Across]:
 
 def _across(results: Sequence[ExampleResult | None]) -> _Across:
     present = [result for result in results if result is not None]
-    differs = len({None if result is None else result.outcome.status for result in results}) > 1
+    differs = len({None if result is None else result.outcome.status for result in results}) > 1 or _scored_apart(
+        present
+    )
     # Most examples have a result of every model: one list serves for both.
     return _Across(present if len(present) == len(results) else results, present, differs, _prompts_differ(present))
+
+
+def _scored_apart(present: Sequence[ExampleResult]) -> bool:
+    """Return True if named scores of an eval function differ."""
+    first = present[0]
+    return first.question.metric == METRIC and any(each.outcome.metrics != first.outcome.metrics for each in present)
 
 
 def _prompts_differ(present: Sequence[ExampleResult]) -> bool:
@@ -173,11 +185,12 @@ def _start(rows: Sequence[_Across]) -> PromptStart:
 
 
 def _encoded_row(row: _Across, start: PromptStart) -> str:
-    fields = [None if result is None else example_fields(ShownPair(result), start) for result in row.results]
+    fields = [None if result is None else example_fields(result, start) for result in row.results]
     first = next(each for each in fields if each is not None)
     shared = {name: first[name] for name in _OF_THE_QUESTION if name in first}
     own = [None if each is None else _beside(each, shared) for each in fields]
-    return encode({**shared, **({"prompts_differ": True} if row.prompts_differ else {}), "columns": own})
+    marks = {name: True for name, is_so in (("prompts_differ", row.prompts_differ), ("differs", row.differs)) if is_so}
+    return encode({**shared, **marks, "columns": own})
 
 
 def _beside(fields: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,20 +12,20 @@ from typing import Any
 
 from pytest_lmeval.compact_json import encode
 from pytest_lmeval.frozen import dataclass
+from pytest_lmeval.leaderboard.aggregations import LEAST, percentile
 from pytest_lmeval.leaderboard.rows import are_in_data, in_data
 from pytest_lmeval.report.html.examples import (
     NO_START,
+    NOTHING,
     Flips,
     PromptStart,
-    ShownPair,
-    before_of,
     example_fields,
-    flips_of,
     page_messages,
     urgency,
 )
-from pytest_lmeval.report.tables import CATEGORIES, SCORES, change_row, overall_row, page_columns, score_rows
-from pytest_lmeval.report.wording import command, rerun_parts
+from pytest_lmeval.report.tables import CATEGORIES, SCORES, Row, change_row, overall_row, page_columns, score_rows
+from pytest_lmeval.report.terminal_text import Screen
+from pytest_lmeval.report.wording import command, is_off, rerun_parts
 from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.types import ExampleResult
 
@@ -34,11 +33,13 @@ MAX_EXAMPLES = 10_000
 MAX_CHARACTERS = 30_000_000
 _SHORTEST_PREFIX = 200
 _BINS = 24
+_LABEL = 26
 # Above this ratio of the slowest to the fastest, equal bins would put almost everything into the first.
 _WIDE = 20.0
 TAGS = attrgetter("question.tags")
 _OF_SCORES = ("kind", "metric", "min_score", "verdict", "old", "ci95")
-_QUANTILES = {"median": 0.5, "p90": 0.9, "p99": 0.99}
+_QUANTILES = {"median": (0.5, 1), "p95": (0.95, LEAST["p95_ms"]), "p99": (0.99, 100)}
+"""Shares of quantiles, and the fewest values that each needs."""
 _FLIPPED = ("worse", "better")
 
 
@@ -62,29 +63,32 @@ def report_data(
     comparison = of_the_gate if comparison is None else comparison
     rows = [{key: value for key, value in row.items() if key != "per_example"} for row in board.get("tasks", ())]
     tasks = _tasks([row["task"] for row in rows], results)
-    flips = flips_of(results, comparison, baseline)
-    by_id = (comparison or {}).get("criteria", {}).get("pair_by") == "id"
     starts = [*map(common_start, tasks.values())]
-    before = before_of(results, comparison, baseline)
     held = [*tasks.values()]
+    beside = None
+    if comparison is not None or baseline:
+        from pytest_lmeval.report.html.before import against
+
+        beside = against(results, comparison, baseline)
+    flips = {} if beside is None else beside.flips
 
     def text_of(number: int, place: int) -> str:
         result = held[number][place]
-        key = result.task, result.id
-        pair = ShownPair(result, before.get(key), flips.get(key, ""), by_id) if before or flips else ShownPair(result)
-        return encode(example_fields(pair, starts[number]))
+        return encode(example_fields(result, starts[number], NOTHING if beside is None else beside.fields(result)))
 
     ranks = [[urgency(result, flips.get((result.task, result.id), "")) for result in each] for each in held]
     chosen = most_telling(ranks, text_of, MAX_CHARACTERS)
     manifest = board.get("manifest", {})
     floor = gate.get("settings", {}).get("floors", {}).get("overall")
-    categories = sorted(board.get("categories") or ())
+    categories, label = sorted(board.get("categories") or ()), str(board.get("adapter", ""))
     overview = {
         "schema": board.get("schema", ""),
         "timestamp": board.get("timestamp", ""),
-        "columns": [{"label": board.get("adapter", ""), "score": board.get("overall_score")}],
+        "columns": [{"label": label, **short_labels([label])[0], "score": board.get("overall_score")}],
         "picks": {"category": categories, "tag": sorted({*chain.from_iterable(map(TAGS, results))})},
         "board": {**board, "tasks": rows, "gate": gate or None},
+        "off": is_off(gate) if gate else bool(board.get("complete")),
+        "sentence": sentence(board, comparison),
         # The flipped examples are among the examples of their tasks.
         "comparison": comparison and {name: each for name, each in comparison.items() if name not in _FLIPPED},
         "scores": _scores(board, comparison, floor),
@@ -100,7 +104,24 @@ def report_data(
     return ReportData(overview, [*map(encode_task, starts, chosen)])
 
 
-def _scores(board: Mapping[str, Any], comparison: Mapping[str, Any] | None, floor: float | None) -> dict[str, Any]:
+def sentence(board: Row, comparison: Row | None) -> str:
+    """Return the sentence below the verdict of a board, given as JSON values."""
+    gate = board.get("gate") or {}
+    if comparison is None and gate.get("verdict") in ("pass", "examples"):
+        correct = sum(row["correct"] for row in board.get("tasks", ()))
+        return f"{correct} of {board['counts']['scored']} examples passed."
+    from pytest_lmeval.report.verdict_text import verdict_sentence
+
+    return verdict_sentence(gate, comparison)
+
+
+def short_labels(labels: Sequence[str]) -> list[dict[str, str]]:
+    """Return ``{"short": ...}`` for each long label, and ``{}`` for others; different labels stay different."""
+    short = Screen().names(labels, _LABEL)
+    return [{} if one == label else {"short": one} for label, one in zip(labels, short, strict=True)]
+
+
+def _scores(board: Row, comparison: Row | None, floor: float | None) -> dict[str, Any]:
     """Return columns and rows of the table of scores, each row with its change against the baseline."""
     tasks, overall, found = board.get("tasks", ()), board.get("overall_score"), comparison or {}
     changes = {change["task"]: change_row(change) for change in found.get("tasks", ())}
@@ -205,12 +226,14 @@ def encode_task(start: PromptStart, chosen: Mapping[int, str]) -> str:
 def latency_facts(values: Sequence[float]) -> dict[str, Any] | None:
     """Return count, quantiles in ms and ``bins`` of [low, high, count]; None without a value.
 
+    A quantile of too few values is None.
+
     Bins are of equal width, or of equal ratio if the values span more than a factor of 20.
     """
     if not values:
         return None
     ordered = sorted(values)
-    quantiles = {name: ordered[math.ceil(share * len(ordered)) - 1] for name, share in _QUANTILES.items()}
+    quantiles = {name: percentile(ordered, *wanted) for name, wanted in _QUANTILES.items()}
     wide = ordered[0] > 0 and ordered[-1] / ordered[0] > _WIDE
     edges = _edges(ordered[0], ordered[-1], wide)
     counts = Counter(min(bisect_right(edges, value), len(edges) - 1) - 1 for value in ordered)

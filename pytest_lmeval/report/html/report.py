@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_lmeval.atomic import write_atomically
-from pytest_lmeval.report.html.data import ReportData, report_data
+from pytest_lmeval.report.html.data import ReportData, report_data, sentence
 from pytest_lmeval.report.tables import SCORES, Column, Row, score_rows, score_text, text_table
 from pytest_lmeval.report.wording import baseline_line, is_off
 from pytest_lmeval.text import printable
@@ -118,7 +118,8 @@ def summary_html(board: Mapping[str, Any], comparison: Mapping[str, Any] | None 
     lines.append(baseline_line(gate))
     reasons = "".join(f"<li>{html_text(reason)}</li>" for reason in dict.fromkeys(lines) if reason)
     table = html_table(SCORES, [*score_rows(board.get("tasks", ()))])
-    return f"<h1>{html_text(_headline(board, gate))}</h1><ul>{reasons}</ul>{table}"
+    said = html_text(sentence(board, comparison))
+    return f"<h1>{html_text(_headline(board, gate))}</h1><p>{said}</p>{table}<ul>{reasons}</ul>"
 
 
 def _headline(board: Mapping[str, Any], gate: Mapping[str, Any]) -> str:

@@ -67,11 +67,10 @@ def _names(browser: Browser, role: str) -> list[str]:
 # The overview
 
 
-def test_the_overview_begins_with_verdict_and_reasons(browser: Browser, compared: Path) -> None:
+def test_the_overview_begins_with_verdict_and_scores(browser: Browser, compared: Path) -> None:
     browser.open(compared)
     assert browser.text("h1").endswith("Regression")
-    assert ["sums: 0.7500 to 0.5000"] == browser.texts(".verdict li")
-    assert ["Scores", "Got worse", "Latency", "Left out", "Run"] == browser.texts("h2")
+    assert ["Scores", "Reasons", "Got worse", "Latency", "Left out", "Run"] == browser.texts("h2")
     assert [] == _complaints(browser)
 
 
@@ -205,9 +204,9 @@ def test_the_order_may_be_chosen(browser: Browser, compared: Path) -> None:
 def test_a_link_opens_the_very_example(browser: Browser, compared: Path) -> None:
     browser.open(compared, "#/all?show=worse&in=sums&id=wrong")
     assert "wrong" == browser.text("#example-title")
-    assert "wrong - All examples - stub.v1" == browser.js("document.title")
+    assert "wrong - Got worse - stub.v1" == browser.js("document.title")
     assert ["wrong"] == browser.texts(".examples tr.open a")
-    assert ["I think: 5", "4", "I think: 5"] == browser.texts(".detail pre")[:3]
+    assert ["I think: 5", "4", "I think: 45"] == browser.texts(".detail pre")[:3]
     assert "score 0, threshold 1" in browser.text(".result")
     assert "pytest tasks/sums.jsonl::wrong --lm-adapter=stub:Model --lm-report-dir=reports/rerun" == browser.text(
         ".command"
@@ -391,7 +390,7 @@ def test_the_calls_that_were_expected_stand_where_targets_do(browser: Browser, p
     if browser.js("location.pathname") != str(pages / "functions.html"):
         browser.open(pages / "functions.html")
     browser.go("#/task/talks?id=called")
-    assert ["Prediction", "Expected calls"] == browser.texts(".outcome h3")
+    assert ["Output", "Expected calls"] == browser.texts(".outcome h3")
     assert ['weather(city="Riga")', "sky()"] == browser.texts(".outcome .targets pre")
     assert "expected" not in browser.texts(".facts dt")
     assert "difference" in browser.texts(".facts dt")
@@ -554,7 +553,7 @@ def test_hostile_text_is_shown_and_never_run(browser: Browser, pages: Path) -> N
 
 def test_what_cannot_be_seen_is_spelled_out(browser: Browser, pages: Path) -> None:
     browser.open(pages / "hostile.html")
-    odd = set(browser.texts(".verdict .odd"))
+    odd = set(browser.texts("main .odd"))
     assert {"U+202E", "U+0000", "U+001B", "U+D800", "U+2028", "U+2029"} == odd
     for fragment in ("#/", "#/all"):
         browser.go(fragment)
@@ -614,5 +613,5 @@ def test_a_prompt_of_messages_has_their_roles(browser: Browser, pages: Path) -> 
     browser.wait_for("document.querySelectorAll('.detail .message').length === 6")
     assert ["System", "User", "Model", "User", "Model", "User"] == browser.texts(".detail .message h4")
     assert [HOSTILE[0], "look({})", "Which is 1?"] == browser.texts(".detail .message pre")[-3:]
-    assert "Which is 1?" == browser.text(".examples tr.open th .gist")
+    assert "Which is 1?" == browser.texts(".examples tr.open th .gist")[0]
     assert [] == _complaints(browser)

@@ -9,15 +9,15 @@ import pytest
 
 from pytest_lmeval.compact_json import encode
 from pytest_lmeval.report.html import steps
-from pytest_lmeval.report.html.examples import ShownPair, example_fields
+from pytest_lmeval.report.html.examples import example_fields
 from pytest_lmeval.report.html.steps import MOST_TEXT, function_fields
 from tests.report.html.samples import function_result
 from tests.tables import each_row
 
 
 def _shown(*runs: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    pair = ShownPair(function_result("a", *runs, **fields), None, "")
-    shown: dict[str, Any] = json.loads(encode(example_fields(pair)))
+    given = function_result("a", *runs, **fields)
+    shown: dict[str, Any] = json.loads(encode(example_fields(given)))
     return shown
 
 
@@ -83,4 +83,4 @@ def test_of_too_many_steps_the_first_and_the_last_are_shown(monkeypatch: pytest.
 )
 def test_an_item_is_named_as_pytest_names_it(id: str, item: str, named: str | None) -> None:
     given = function_result(id, {}, item=item)
-    assert named == example_fields(ShownPair(given, None, "")).get("item")
+    assert named == example_fields(given).get("item")

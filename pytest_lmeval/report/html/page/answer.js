@@ -97,9 +97,14 @@ function notesOn(example) {
   ];
 }
 
-// A conversation turn by turn, else each output.
-function answerParts(example) {
-  return conversations(example) || example.answers.map((answer, place) => answerPart(example, answer, place));
+// A conversation turn by turn, else each output that does not stand beside the targets.
+function answerParts(example, wanted) {
+  return conversations(example) || (isOnce(example, wanted) ? null : example.answers.map((answer, place) => answerPart(example, answer, place)));
+}
+
+// Whether the only output is, but for blanks, what was scored: the page then shows it once.
+function isOnce({ answers, details }, wanted) {
+  return wanted.length > 0 && answers.length === 1 && !(details || {}).turns && predictionOf(answers[0]).trim() === answers[0].output.trim();
 }
 
 function outcome(example, wanted) {
@@ -112,7 +117,7 @@ function outcome(example, wanted) {
     (isRead || wanted.length > 0) && h(
       "div",
       { class: "outcome" },
-      first && h("div", {}, h("h3", {}, "Prediction", rule), block(withEdges(predictionOf(first)), { class: "said" })),
+      first && h("div", {}, isOnce(example, wanted) ? answerPart(example, first, 0, rule) : [h("h3", {}, "Prediction", rule), block(withEdges(predictionOf(first)), { class: "said" })]),
       wanted.length > 0 && h("div", {}, h("h3", {}, wantedTitle(example.metric, wanted)), targets(wanted)),
     ),
     notesOn(example),
@@ -142,14 +147,14 @@ function targets(wanted) {
   return h("ol", { class: "targets" }, wanted.map((target) => h("li", {}, shown(target))));
 }
 
-function answerPart(example, answer, place) {
+function answerPart(example, answer, place, rule) {
   const several = example.answers.length > 1;
   const scores = (example.details || {}).scores;
   const worth = several && Array.isArray(scores) && typeof scores[place] === "number" ? `, score ${scores[place]}` : "";
   const title = several ? `Output ${place + 1} of ${example.answers.length}${worth}` : "Output";
   const marked = answer.span ? h("span", { class: "note" }, " what was extracted is ", h("mark", {}, "marked")) : null;
   const thoughts = answer.thoughts && fold(`Thoughts before it, not scored, ${count(answer.thoughts.length)} characters`, answer.thoughts);
-  return [h("h3", {}, title, marked), thoughts, outputBlock(answer)];
+  return [h("h3", {}, title, marked, rule), thoughts, outputBlock(answer)];
 }
 
 function outputBlock({ output, span }) {

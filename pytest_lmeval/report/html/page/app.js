@@ -37,17 +37,18 @@ function showList(route, sameList) {
   // The page of the open example is shown, whatever page the address names.
   if (open && found.includes(open)) route.page = Math.floor(found.indexOf(open) / PAGE_SIZE);
   route.page = Math.min(route.page, Math.max(0, Math.ceil(found.length / PAGE_SIZE) - 1));
-  const name = route.task === null ? "All examples" : route.task;
+  const name = listTitle(route);
   document.title = visible(`${open ? `${open.id} - ` : ""}${name} - ${pageName()}`).textContent;
   main.className = `list ${KIND}${open ? " has-open" : ""}`;
   document.body.className = "fills";
-  if (!sameList) main.replaceChildren(...listFrame(route, name));
+  if (!sameList) main.replaceChildren(...listFrame(route));
+  main.querySelector("h1").replaceChildren(visible(name));
   renderPanes(route, { found, counts, totals }, open);
 }
 
-function listFrame(route, name) {
+function listFrame(route) {
   return [
-    h("div", { class: "list-head" }, h("h1", { tabindex: "-1" }, visible(name)), h("div", { id: "strip" }, strip(route.task))),
+    h("div", { class: "list-head" }, h("h1", { tabindex: "-1" }), h("div", { id: "strip" }, strip(route.task))),
     h("section", { class: "pane", "aria-label": "List of examples" }, h("div", { id: "filters" }), h("p", { id: "found", role: "status" }), h("div", { id: "rows" })),
     h("section", { class: "detail", id: "detail", "aria-label": "Details", tabindex: "0" }),
   ];

@@ -50,7 +50,8 @@ function change(value, digits = 3) {
 
 function duration(ms) {
   if (typeof ms !== "number") return "\u2013";
-  if (ms === 0) return "0 s";
+  // Times of steps are recorded in tenths.
+  if (ms === 0) return "<\u00a00.1 ms";
   if (ms < 0.1) return `${(ms * 1000).toFixed(1)} \u00b5s`;
   if (ms < 10) return `${ms.toFixed(2)} ms`;
   if (ms < 1000) return `${ms.toFixed(0)} ms`;

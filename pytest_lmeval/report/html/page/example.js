@@ -39,10 +39,10 @@ function firstOf(example) {
 }
 
 function columnPart(example, column, place) {
-  const title = h("h3", {}, visible(column.label));
+  const title = h("h3", {}, labelOf(column));
   if (example.columns[place] === null) return h("article", {}, h("header", {}, title), h("p", { class: "nothing" }, "no result"));
   const held = wholeColumn(example, place);
-  const link = column.page && h("a", { href: `${column.page}${pageAddress(example, column)}` }, "on its own page", hidden(` (${column.label})`));
+  const link = column.page && h("a", { href: `${column.page}${pageAddress(example, column)}` }, "own page", hidden(` of ${column.label}`));
   return h(
     "article",
     {},
@@ -58,7 +58,7 @@ function pageAddress(example, column) {
 }
 
 function columnBody(held, wanted) {
-  return [outcome(held, wanted), held.runs && functionParts(held), answerParts(held)];
+  return [outcome(held, wanted), held.runs && functionParts(held), answerParts(held, wanted)];
 }
 
 // Two texts as one, marked with what only one of them has; null if they have little in common.
@@ -70,9 +70,11 @@ function wordDiff(before, after, [one, two]) {
 
 // The two columns that the reader has chosen, the second as it differs from the first.
 function diffPart(route, example) {
-  const [from, to] = diffed(route);
-  const texts = [from, to].map((place) => (example.columns[place] ? fullText(wholeColumn(example, place)) : null));
-  const choose = h("p", { class: "choose" }, columnField(route, "against", "From", from), columnField(route, "model", "To", to));
+  const all = textsOf(example);
+  if (all.length > 2 && all.every((text) => text !== null && text === all[0])) return h("p", { class: "note" }, `All ${all.length} answers are the same, character for character.`);
+  const [from, to] = diffed(route, example);
+  const texts = [all[from], all[to]];
+  const choose = h("p", { class: "choose" }, columnField(route, "against", "From", [from, to], 0), columnField(route, "model", "To", [from, to], 1));
   if (texts.includes(null)) return [choose, h("p", { class: "note" }, "One of the two has no answer to show.")];
   return [choose, columnDiff(texts, [from, to], "answers", "The two answers are the same, character for character.")];
 }
@@ -82,13 +84,19 @@ function columnDiff([one, two], places, what, same) {
   return wordDiff(one, two, places.map((place) => labels[place])) || h("p", { class: "note" }, `The two ${what} have little in common.`);
 }
 
-function diffed(route) {
-  return isChosen(route) ? [route.other, route.own] : [0, 1];
+const textsOf = (example) => columns.map((_, place) => (example.columns[place] ? fullText(wholeColumn(example, place)) : null));
+
+// By default the best, and the first model whose answer differs from it.
+function diffed(route, example) {
+  if (isChosen(route)) return [route.other, route.own];
+  const [best, ...others] = textsOf(example);
+  const place = others.findIndex((text) => text !== null && text !== best);
+  return [0, place < 0 ? 1 : place + 1];
 }
 
-function columnField(route, name, label, at) {
+function columnField(route, name, label, [from, to], which) {
+  const at = [from, to][which];
   const options = labels.map((text, place) => h("option", { value: place, selected: place === at }, visible(text).textContent));
-  const [from, to] = diffed(route);
   const change = (event) => {
     const pair = { against: labels[from], model: labels[to], [name]: labels[event.target.value] };
     // The same name twice: the two change places.
@@ -105,7 +113,7 @@ function fullText(column) {
 
 function promptDiff(route, example) {
   if (!example.prompts_differ) return null;
-  const places = diffed(route);
+  const places = diffed(route, example);
   const prompts = places.map((place) => (example.columns[place] ? promptText(wholeColumn(example, place)) : null));
   if (prompts.includes(null)) return h("p", { class: "note" }, "One of the two has no result.");
   const alone = places.map((place, index) => foldOf(["The prompt of ", visible(labels[place])], () => block(visible(prompts[index]))));

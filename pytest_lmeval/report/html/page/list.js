@@ -4,7 +4,7 @@ const PAGE_SIZE = 100;
 
 function filterBar(route, counts, totals, go) {
   const offered = FILTERS.filter(([name]) => name === "all" || totals.get(name) || route.show === name);
-  const choices = offered.map(([name, label]) => filterChoice(route, name, labelOf(label, route), counts.get(name), go));
+  const choices = offered.map(([name, label]) => filterChoice(route, name, wordsFor(label, route), counts.get(name), go));
   return h(
     "form",
     { class: "filters", role: "search", "aria-label": "Examples", onsubmit: (event) => event.preventDefault() },
@@ -13,9 +13,15 @@ function filterBar(route, counts, totals, go) {
   );
 }
 
-// Of several models the label names the chosen one.
-function labelOf(label, route) {
-  return typeof label === "function" ? label(route) : label;
+// Of several models the words name the chosen one.
+function wordsFor(words, route) {
+  return typeof words === "function" ? words(route) : words;
+}
+
+// What the list shows: its task, its filter, or both.
+function listTitle({ task, show, ...route }) {
+  const filter = show === "all" ? "" : wordsFor(FILTERS.find(([name]) => name === show)[1], route);
+  return task === null ? filter || "All examples" : filter ? `${task}: ${lowered(filter)}` : task;
 }
 
 function filterChoice(route, name, label, n, go) {
@@ -50,21 +56,21 @@ function searchField(route, go) {
     const query = event.target.value;
     waiting = setTimeout(() => go({ ...route, query, page: 0, of: null, id: null }), 120);
   };
-  const attributes = { type: "search", id: "search", autocomplete: "off", spellcheck: "false", placeholder: "Search prompts, outputs, targets" };
+  const attributes = { type: "search", id: "search", autocomplete: "off", spellcheck: "false", placeholder: "Search texts" };
   const field = h("input", { ...attributes, "aria-keyshortcuts": "/", oninput: search });
   field.value = route.query;
   return h("label", { class: "search" }, hidden("Search in prompts, outputs and targets"), field, h("kbd", { "aria-hidden": "true" }, "/"));
 }
 
 function orderField(route, go) {
-  const options = ORDERS.map(([value, label]) => h("option", { value, selected: route.order === value }, labelOf(label, route)));
+  const options = ORDERS.map(([value, label]) => h("option", { value, selected: route.order === value }, wordsFor(label, route)));
   const change = (event) => go({ ...route, order: event.target.value, page: 0 });
   return h("label", { class: "order" }, hidden("Order"), h("select", { id: "order", onchange: change }, options));
 }
 
 function listStatus(route, found) {
   const what = FILTERS.find(([name]) => name === route.show) || FILTERS[0];
-  const kind = what[0] === "all" ? "" : [", ", lowered(labelOf(what[1], route))];
+  const kind = what[0] === "all" ? "" : [", ", lowered(wordsFor(what[1], route))];
   const matching = route.query ? [`, matching \u201c`, visible(route.query), "\u201d"] : "";
   const from = route.page * PAGE_SIZE;
   const part = found.length > PAGE_SIZE ? `; ${count(from + 1)} to ${count(Math.min(found.length, from + PAGE_SIZE))} shown` : "";

@@ -2,6 +2,7 @@
 
 const { columns } = report;
 const labels = columns.map((column) => column.label);
+const shortLabels = columns.map((column) => column.short || column.label);
 const several = report.models !== undefined;
 const rows = new Map((board.tasks || []).map((row) => [row.task, row]));
 const compared = new Map(((report.comparison || {}).tasks || []).map((entry) => [entry.task, entry]));
@@ -40,8 +41,11 @@ function flipOf(example, route) {
   return isWorse(...pair) ? "worse" : isWorse(...pair.reverse()) ? "better" : undefined;
 }
 
-function differs(example) {
-  return example.columns.some((column) => (column || {}).status !== (example.columns[0] || {}).status);
+const differs = (example) => Boolean(example.differs);
+
+// The name of a model; of a long one the ends, the whole as its title.
+function labelOf({ label, short }) {
+  return short ? h("span", { title: label }, visible(short)) : visible(label);
 }
 
 const some = (test) => (example) => example.columns.some((column) => column !== null && test(column));
@@ -50,10 +54,10 @@ const isFailed = has("failed");
 const FILTERS = [
   ["all", "All", () => true],
   ["differs", "Models differ", differs],
-  ["worse", (route) => (several ? `${labels[route.own]} worse than ${labels[route.other]}` : "Got worse"), (example, route) => flipOf(example, route) === "worse"],
-  ["better", (route) => (several ? `${labels[route.own]} better than ${labels[route.other]}` : "Got better"), (example, route) => flipOf(example, route) === "better"],
+  ["worse", (route) => (several ? `${shortLabels[route.own]} worse than ${shortLabels[route.other]}` : "Got worse"), (example, route) => flipOf(example, route) === "worse"],
+  ["better", (route) => (several ? `${shortLabels[route.own]} better than ${shortLabels[route.other]}` : "Got better"), (example, route) => flipOf(example, route) === "better"],
   ["flipped", "Flipped", (example, route) => Boolean(flipOf(example, route))],
-  ["failed", (route) => (isChosen(route) ? `Not passed by ${labels[route.own]}` : "Failed"), (example, route) => (isChosen(route) ? passes(own(example, route)) !== true : isFailed(example))],
+  ["failed", (route) => (isChosen(route) ? `Not passed by ${shortLabels[route.own]}` : "Failed"), (example, route) => (isChosen(route) ? passes(own(example, route)) !== true : isFailed(example))],
   ["below", "Below", has("below")],
   ["errors", "Errors", has("error", "timeout")],
   ["unparsed", "Unparsed", some((column) => column.unparsed)],
@@ -94,7 +98,7 @@ const ORDERS = [
   ["differs", "where models differ first", (a, b) => differs(b) - differs(a), several],
   ["file", "as in the file", () => 0, true],
   ["score", "lowest score first", (a, b, route) => lowest(a, route) - lowest(b, route), true],
-  ["drop", (route) => (isChosen(route) ? `${labels[route.own]} furthest below ${labels[route.other]}` : several ? "largest difference first" : "largest drop first"), (a, b, route) => gap(b, route) - gap(a, route), several || report.has_baseline],
+  ["drop", (route) => (isChosen(route) ? `${shortLabels[route.own]} furthest below ${shortLabels[route.other]}` : several ? "largest difference first" : "largest drop first"), (a, b, route) => gap(b, route) - gap(a, route), several || report.has_baseline],
   ["slow", "slowest first", (a, b, route) => most(b, route, (one) => one.ms) - most(a, route, (one) => one.ms), true],
   ["cost", "dearest first", (a, b, route) => most(b, route, costOf) - most(a, route, costOf), true],
   ["id", "by id", (a, b) => a.id.localeCompare(b.id, "en", { numeric: true }), true],

@@ -25,13 +25,14 @@ function modelsSection() {
   const shown = declaredTable("Models, the best first", report.models, columns, own, { class: "models" }, (column) => (column.is_best || column.not_worse ? "best" : null));
   const told = [
     plotted && h("span", {}, "Plot: the difference to the best with its interval; the line is at 0. "),
-    h("span", {}, `Worse and Better: examples that only ${labels[0]} passed, and those that only the model passed; of ${labels[0]} itself, beside ${labels[1]}.`),
+    h("span", {}, `Worse: examples that ${shortLabels[0]} passed and the model did not. Better: the reverse. The row of ${shortLabels[0]} is compared with ${shortLabels[1]}.`),
   ];
-  return [h("p", { class: "note" }, told), scroller("Models", shown), csvButton("models", () => csvOfTable(shown))];
+  const sizes = report.table.map(({ task, scores }) => [task, Math.max(...Object.values(scores).map(({ n }) => n || 0))]);
+  return [h("p", { class: "note" }, told), scroller("Models", shown), smallTasks(sizes), csvButton("models", () => csvOfTable(shown))];
 }
 
 function modelName(column) {
-  const name = column.page ? h("a", { href: column.page }, visible(column.label)) : visible(column.label);
+  const name = column.page ? h("a", { href: column.page }, labelOf(column)) : labelOf(column);
   const place = column.is_best ? h("span", { class: "tag good" }, "best") : column.not_worse ? h("span", { class: "tag" }, "not shown to be worse") : column.ranked ? null : h("span", { class: "tag warn" }, "not ranked");
   return [name, " ", place, " ", verdictTag(column)];
 }
@@ -50,7 +51,7 @@ function flipCount(column, place, kind) {
 // The table task x model: a cell leads to the examples of the task that the model did not pass.
 function tasksSection() {
   if (!several || !report.table.length) return null;
-  const head = ["Task", ...columns.map((column) => numberHead(visible(column.label)))];
+  const head = ["Task", ...columns.map((column) => numberHead(labelOf(column)))];
   const shown = table("Scores by task and model", head, report.table.map(taskRow), { class: "by-task" });
   const note = h("p", { class: "note" }, "Score, and the number of examples that it is over; the best of a task in bold. A score leads to the examples that the model did not pass.");
   return [note, scroller("Scores by task and model", shown), csvButton("tasks", () => csvOfTable(shown))];

@@ -3,6 +3,7 @@
 const VERDICT_TAGS = { regression: "bad", inconclusive: "warn", improvement: "good", stale: "warn", uncompared: "soft" };
 const SHOWN_FLIPS = 8;
 const SHOWN_REASONS = 12;
+const SHOWN_WARNINGS = 3;
 
 function overviewView() {
   return [
@@ -14,6 +15,7 @@ function overviewView() {
     section("Verdicts", reasonsSection()),
     section("Remarks, warnings and quarantine", remarksSection()),
     section("Scores", scoresSection()),
+    section("Reasons", whySection()),
     section("Got worse", flipsSection("worse")),
     section("Not passed", !several && !report.has_baseline && failuresSection()),
     section("Categories", categoriesSection()),
@@ -25,25 +27,22 @@ function overviewView() {
   ];
 }
 
+// Without a gate, the largest word is the score.
+const IS_SCORED = report.off && board.complete && typeof board.overall_score === "number";
+
 function verdict() {
   const gate = board.gate;
-  const off = gate && gate.mode === "none" && gate.verdict === "pass";
-  const [tone, glyph, word] = off ? NOT_GATED : (gate && VERDICTS[gate.verdict]) || withoutGate(gate);
-  const reasons = (gate && gate.reasons) || [];
-  const warnings = ((gate && gate.warnings) || []).map((warning) => h("p", { class: "note warn" }, visible(String(warning))));
-  const remarks = (board.remarks || []).map((remark) => h("p", { class: "note" }, visible(String(remark))));
-  // A page made with another baseline than the gate's compares with that one.
-  const coverage = [].concat((report.comparison || {}).coverage || []).filter((line) => !reasons.includes(line));
-  const shown = [...reasons, ...coverage].map((reason) => h("li", {}, visible(String(reason))));
+  const [tone, glyph, word] = report.off ? NOT_GATED : (gate && VERDICTS[gate.verdict]) || withoutGate(gate);
+  const mark = h("span", { class: "glyph", "aria-hidden": "true" }, glyph);
+  const title = IS_SCORED ? [score(board.overall_score), h("span", { class: "of" }, " overall score")] : [mark, word];
+  const lead = IS_SCORED ? [overallNote(), gate && ", not gated"] : visible(report.sentence);
   return h(
     "div",
     { class: `verdict ${tone}` },
-    h("h1", { tabindex: "-1" }, h("span", { class: "glyph", "aria-hidden": "true" }, glyph), word),
-    h("p", { class: "lead" }, headline()),
-    shown.length > 0 && h("ul", {}, shown.slice(0, SHOWN_REASONS)),
-    shown.length > SHOWN_REASONS && moreReasons(shown.slice(SHOWN_REASONS)),
-    warnings,
-    remarks,
+    h("h1", { tabindex: "-1" }, title),
+    h("p", { class: "lead" }, lead),
+    h("p", { class: "note" }, headline()),
+    listOf(gate && gate.warnings, SHOWN_WARNINGS, "warning", "note warn"),
   );
 }
 
@@ -52,16 +51,28 @@ function withoutGate(gate) {
   return ["", "\u2022", gate ? String(gate.verdict) : "Complete"];
 }
 
-function moreReasons(rest) {
-  return foldOf(`${plural(rest.length, "more reason")}`, () => h("ul", {}, rest));
+// A list of lines, of which a long one folds its end.
+function listOf(lines, most, what, tone) {
+  const items = (lines || []).map((line) => h("li", { class: tone }, visible(String(line))));
+  if (!items.length) return null;
+  const rest = items.slice(most);
+  return [h("ul", { class: "lines" }, items.slice(0, most)), rest.length > 0 && foldOf(plural(rest.length, `more ${what}`), () => h("ul", { class: "lines" }, rest))];
+}
+
+function whySection() {
+  if (several) return null;
+  const reasons = (board.gate && board.gate.reasons) || [];
+  // A page made with another baseline than the gate's compares with that one.
+  const coverage = [].concat((report.comparison || {}).coverage || []).filter((line) => !reasons.includes(line));
+  return [listOf([...reasons, ...coverage], SHOWN_REASONS, "reason"), listOf(board.remarks, SHOWN_REASONS, "remark", "note")];
 }
 
 function headline() {
   const { scored, collected } = board.counts;
-  const gate = board.gate ? ` The gate was ${board.gate.mode === "none" ? "off" : `\u201c${board.gate.mode}\u201d`}.` : "";
+  const gate = board.gate && !report.off ? ` The gate was \u201c${board.gate.mode}\u201d.` : "";
   const overall = board.complete ? "" : " There is no overall score.";
   const before = board.gate && board.gate.baseline;
-  const compared = before ? ` Compared with ${before.path} (${before.adapter}, ${before.timestamp}).` : "";
+  const compared = before ? ` Compared with ${before.path} (${before.adapter}, ${day(before.timestamp)}).` : "";
   return [
     h("strong", {}, visible(board.adapter)),
     `: ${count(scored)} of ${plural(collected, "example")} scored in ${plural(board.tasks.length, "task")}.${gate}${overall}`,
@@ -75,13 +86,11 @@ function figures() {
   const worse = sumOf("worse");
   const better = sumOf("better");
   const compared = report.has_baseline;
-  return h(
-    "dl",
-    { class: "figures" },
-    figure("Overall score", score(board.overall_score), overallNote(), null),
+  const shown = [
+    !IS_SCORED && figure("Overall score", score(board.overall_score), overallNote(), null),
     compared && figure("Got worse", count(worse), `${count(better)} got better`, worse && address({ show: "worse" })),
-    (failed > 0 || !below) && figure("Failed", count(failed), "below their threshold", failed && address({ show: "failed" })),
-    below > 0 && figure("Below", count(below), "below their threshold", address({ show: "below" })),
+    (failed > 0 || !below) && figure("Failed", count(failed), below ? "each one fails the run" : "below their threshold", failed && address({ show: "failed" })),
+    below > 0 && figure("Below", count(below), failed ? "below their threshold, tolerated" : "below their threshold", address({ show: "below" })),
     figure("Errors", count(errors + timeouts), errorNote(timeouts), errors + timeouts && address({ show: "errors" })),
     figure("Unparsed", count(unparsed), "nothing to extract", unparsed && address({ show: "unparsed" })),
     cutOff ? figure("Cut off", count(cutOff), "at the limit of tokens, or in thoughts", address({ show: "cut_off" })) : null,
@@ -89,9 +98,16 @@ function figures() {
     quarantined > 0 && figure("Quarantined", count(quarantined), "decide nothing for now", address({ show: "quarantined" })),
     excluded > 0 && figure("Excluded", count(excluded), "by a rule of the task", address({ show: "excluded" })),
     missing > 0 && figure("Missing", count(missing), "collected, then lost", null),
-    report.latency && figure("Median latency", duration(report.latency.median), `90\u00a0%: ${duration(report.latency.p90)}`, null),
-  );
+    report.latency && figure("Median latency", duration(report.latency.median), report.latency.p95 === null ? "" : `p95: ${duration(report.latency.p95)}`, null),
+  ].filter(Boolean);
+  const list = h("dl", { class: "figures" }, shown);
+  // Rows of equal length: of an odd number over two rows, the first takes two places.
+  list.style.setProperty("--across", shown.length > MOST_ACROSS ? Math.ceil(shown.length / 2) : shown.length);
+  list.classList.toggle("uneven", shown.length > MOST_ACROSS && shown.length % 2 === 1);
+  return list;
 }
+
+const MOST_ACROSS = 6;
 
 function figure(name, value, note, link) {
   const shown = link ? h("a", { href: link }, value, hidden(`: show these examples`)) : value;
@@ -117,8 +133,21 @@ function scoresSection() {
   const kindOf = ({ kind, under, verdict }) => `${kind}${under || verdict === "regression" ? " troubled" : ""}`;
   const shown = declaredTable("Scores by task", columns, rows, own, { class: "scores" }, kindOf);
   const hasFloor = rows.some((row) => typeof row.min_score === "number");
-  return [legend(hasFloor, compared.size > 0), scroller("Scores by task", shown), csvButton("scores", () => csvOfTable(shown))];
+  const sizes = board.tasks.map(({ task, total }) => [task, total]);
+  return [legend(hasFloor, compared.size > 0), scroller("Scores by task", shown), smallTasks(sizes), csvButton("scores", () => csvOfTable(shown))];
 }
+
+// All tasks have equal weight in the mean: says which small ones make up half of its interval or more.
+function smallTasks(sizes) {
+  const held = sizes.filter(([, n]) => n > 0);
+  const small = held.filter(([, n]) => n < SMALL);
+  const shares = (some) => some.reduce((sum, [, n]) => sum + 1 / n, 0);
+  if (small.length === held.length || 2 * shares(small) < shares(held)) return null;
+  const named = small.length > 3 ? plural(small.length, "task") + ` with fewer than ${SMALL} examples` : small.map(([task, n]) => `${task} (${plural(n, "example")})`).join(", ");
+  return h("p", { class: "note" }, visible(`Small tasks make the overall interval wide, because each task has the same weight: ${named}.`));
+}
+
+const SMALL = 20;
 
 function scoreName({ kind, task, metric, verdict, under, min_score: floor }) {
   const name = { task: () => h("a", { href: address({ task }) }, visible(task)), named: () => visible(task), overall: () => "Overall" }[kind]();

@@ -16,13 +16,15 @@ function ownFields(route, go) {
 
 function tableOfExamples(route, shown) {
   const head = [h("th", { scope: "col", class: "asked" }, "Example"), ...columns.map((column, place) => columnHead(route, column, place))];
-  return table("Examples", head, shown.map((example) => exampleRow(route, example)), { class: "examples matrix" });
+  const found = table("Examples", head, shown.map((example) => exampleRow(route, example)), { class: "examples matrix" });
+  found.style.setProperty("--columns", head.length);
+  return found;
 }
 
 function columnHead(route, column, place) {
   const here = isChosen(route) && place === route.own;
   const target = address({ ...route, model: here ? "" : column.label, page: 0, of: null, id: null });
-  const name = several ? h("a", { href: target, "aria-current": here ? "true" : null }, visible(column.label)) : visible(column.label);
+  const name = several ? h("a", { href: target, "aria-current": here ? "true" : null }, labelOf(column)) : labelOf(column);
   return h("th", { scope: "col", class: here ? "chosen" : null }, name, h("span", { class: "note" }, ` ${score(column.score)}`));
 }
 
@@ -30,8 +32,9 @@ function exampleRow(route, example) {
   const open = isOpen(route, example);
   const link = h("a", { href: linkTo(route, example), tabindex: open ? "0" : "-1", "aria-current": open ? "true" : null }, visible(example.id));
   const task = route.task === null && h("span", { class: "of" }, visible(example.task));
-  const cells = columns.map((_, place) => h("td", { class: place === route.own ? "chosen" : null }, cell(example, place)));
-  return h("tr", { class: open ? "open" : null }, h("th", { scope: "row", class: "asked" }, link, task, promptGist(example)), cells);
+  const [wanted, ...others] = wantedBy(example);
+  const cells = columns.map((_, place) => h("td", { class: place === route.own ? "chosen" : null }, cell(example, place, wanted)));
+  return h("tr", { class: open ? "open" : null }, h("th", { scope: "row", class: "asked" }, link, task, promptGist(example), wantedGist(wanted, others.length)), cells);
 }
 
 // A short prompt is shown whole, of a long one the question.
@@ -43,11 +46,15 @@ function promptGist(example) {
   return [text && h("span", { class: isShort ? "gist asked-for" : "gist" }, isShort ? visible(text) : snippet(text, 120)), tag];
 }
 
-function cell(example, place) {
+function wantedGist(wanted, others) {
+  return wanted !== undefined && h("span", { class: "gist wanted" }, "wanted ", h("q", { class: "said" }, wanted === "" ? "(empty)" : snippet(wanted, 80)), others > 0 && ` or ${plural(others, "other")}`);
+}
+
+function cell(example, place, wanted) {
   if (example.columns[place] === null) return h("span", { class: "nothing" }, "no result");
   const column = wholeColumn(example, place);
   const value = typeof column.score === "number" ? ` ${Number(column.score.toFixed(4))}` : "";
-  return [h("span", { class: "verdict-line" }, statusMark(column), h("b", {}, value), flipMark(column)), h("span", { class: "took" }, tookText(column)), cellAnswer(column)];
+  return [h("span", { class: "verdict-line" }, statusMark(column), h("b", {}, value), flipMark(column)), h("span", { class: "took" }, tookText(column)), cellAnswer(column, wanted)];
 }
 
 function flipMark(example) {
@@ -57,22 +64,23 @@ function flipMark(example) {
 }
 
 // What was read from an output goes before it, and why it did not pass after it.
-function cellAnswer(column) {
+function cellAnswer(column, wanted) {
   // Of a conversation the last answer is enough.
   const [first] = column.runs || (column.details || {}).turns ? [] : column.answers;
   const said = column.error || (first ? first.output : shortSaid(column));
   const answer = said === null ? runGist(column.runs || []) || "" : said;
   const read = first && !column.error && first.prediction !== undefined && h("span", { class: "read" }, snippet(first.prediction, 80) || "(empty)");
-  const why = said === null || column.error || column.status === "passed" ? null : whyGist(column);
+  const why = said === null || column.error || column.status === "passed" ? null : whyGist(column, wanted);
   return [read, answer === "" ? h("span", { class: "nothing" }, "(empty)") : h("span", { class: "gist said", dir: "auto" }, snippet(answer, SHORT_ANSWER)), why && h("span", { class: "gist why" }, why)];
 }
 
-function whyGist(column) {
+// What all models should say goes beside the question.
+function whyGist(column, shown) {
   const { code_status: code, reason } = column.details || {};
   if (code) return code === "pass" ? null : String(code).replace("_", " ");
   if (column.runs) return snippet(runGist(column.runs) || "", 110);
   const wanted = firstWanted(column);
-  return [wanted !== undefined && ["wanted ", h("q", { class: "said" }, snippet(wanted, 34))], typeof reason === "string" && [" ", snippet(reason, 110)]];
+  return [wanted !== undefined && wanted !== shown && ["wanted ", h("q", { class: "said" }, snippet(wanted, 34))], typeof reason === "string" && [" ", snippet(reason, 110)]];
 }
 
 function tookText(column) {

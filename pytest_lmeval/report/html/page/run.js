@@ -10,12 +10,12 @@ function latencySection() {
   const scale = latency.log ? " on a logarithmic scale" : "";
   return [
     h("figure", {}, histogram(latency), h("figcaption", {}, `Examples by time per request${scale}.`)),
-    facts(["median", "p90", "p99", "max"].map((name) => [QUANTILES[name], duration(latency[name])])),
+    facts(["median", "p95", "p99", "max"].map((name) => [QUANTILES[name], latency[name] === null ? null : duration(latency[name])])),
     foldOf("The bars as a table", () => table("Examples by latency", head, lines, { class: "narrow" })),
   ];
 }
 
-const QUANTILES = { median: "Median", p90: "90\u00a0% within", p99: "99\u00a0% within", max: "Slowest" };
+const QUANTILES = { median: "Median", p95: "p95", p99: "p99", max: "Slowest" };
 
 function usageSection() {
   const usage = board.usage || {};

@@ -58,7 +58,7 @@ function left(notes) {
 }
 
 function durations(spent) {
-  const slow = spent.duration_p95_ms === undefined ? "" : `, 95\u00a0%: ${duration(spent.duration_p95_ms)}`;
+  const slow = spent.duration_p95_ms === undefined ? "" : `, p95 ${duration(spent.duration_p95_ms)}`;
   return `median ${duration(spent.duration_p50_ms)}${slow}`;
 }
 

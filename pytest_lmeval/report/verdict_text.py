@@ -1,0 +1,47 @@
+"""Say in one sentence what decided a verdict: the scores that moved, or else the gate's first reason."""
+
+from __future__ import annotations
+
+from pytest_lmeval.report.tables import Row
+
+_MOVED = 3
+"""The most tasks whose changes the sentence names."""
+
+
+def verdict_sentence(gate: Row, comparison: Row | None) -> str:
+    """Return the sentence below a verdict, "" for a gate without reasons; both arguments are JSON values."""
+    reasons = [str(reason) for reason in gate.get("reasons", ())]
+    if comparison and (said := _compared(str(gate.get("verdict", "")), comparison)):
+        return said
+    rest = len(reasons) - 1
+    more = f" (and {rest} more reason{'s' if rest > 1 else ''}, below the scores)" if rest > 0 else ""
+    return f"{reasons[0]}{more}" if reasons else ""
+
+
+def _compared(verdict: str, comparison: Row) -> str:
+    if verdict == "pass":
+        better = _moves(comparison, "improvement", "rose")
+        return f"{better}." if better else "No score fell by more than chance explains."
+    moved = _moves(comparison, verdict, "fell") if verdict in ("regression", "inconclusive") else ""
+    return moved and f"{moved}{'; chance may explain it' if verdict == 'inconclusive' else ''}."
+
+
+def _moves(comparison: Row, verdict: str, verb: str) -> str:
+    """Return the tasks with this verdict and their changes in points, the largest first, and the overall change."""
+    tasks = sorted((row for row in comparison.get("tasks", ()) if row["verdict"] == verdict), key=_size, reverse=True)
+    pooled = comparison.get("pooled") or {}
+    names = [str(row["task"]) for row in tasks[:_MOVED]]
+    sizes = [*map(_size, tasks[:_MOVED])]
+    # With a single task, the overall change equals the task's.
+    if pooled.get("verdict") == verdict and (not tasks or len(comparison["tasks"]) > 1):
+        names, sizes = [*names, "overall"], [*sizes, _size(pooled)]
+    if not names:
+        return ""
+    points = [f"by {size:.1f}".removesuffix(".0") for size in sizes]
+    more = f", and {len(tasks) - _MOVED} more tasks {verb}" if len(tasks) > _MOVED else ""
+    rest = "".join(f", {name} {by}" for name, by in zip(names[1:], points[1:], strict=True))
+    return f"{names[0]} {verb} {points[0]} points{rest}{more}"
+
+
+def _size(row: Row) -> float:
+    return abs(100 * float(row["change"]))

@@ -39,6 +39,7 @@ LIBRARIES = frozenset(
     {
         "axe_core_python",
         "datasets",
+        "fastapi",
         "hatch_fancy_pypi_readme",
         "hatchling",
         "math_verify",
@@ -53,9 +54,12 @@ LIBRARIES = frozenset(
         "sklearn",
         "statsmodels",
         "tiktoken",
+        "uvicorn",
     }
 )
 """What the extra ``test-libraries`` installs, by the names that are imported."""
+CLIENTS = frozenset({"anthropic", "django", "langchain_openai", "langgraph", "litellm", "agents"})
+"""What the extra ``test-clients`` installs, by the names that are imported."""
 LACKS_LIBRARIES = "needs pip install -e '.[test-libraries]'"
 OPTIONAL = LIBRARIES | {
     "anyio",
@@ -73,6 +77,13 @@ PACKAGES = {
     "beside_anyio/tests/test_plain.py": ("anyio",),
     "beside_asyncio/tests/conftest.py": ("pytest_asyncio",),
     "beside_asyncio/tests/test_evals.py": ("pytest_asyncio",),
+    "app_desk/desk.py": ("openai",),
+    "app_mono/libs/mail/client.py": ("django", "openai"),
+    "app_mono/services/triage/sorting.py": ("django",),
+    "app_pages/service.py": ("fastapi",),
+    "app_pages/test_pages.py": ("openai", "uvicorn"),
+    "app_talk/dentist.py": ("langgraph",),
+    "app_talk/test_dentist.py": ("langchain_openai",),
     "eval_border/tests/test_x.py": ("numpy",),
     "eval_carried/test_carried.py": ("openai",),
     "eval_shapes/test_shapes.py": ("openai",),
@@ -114,10 +125,10 @@ def module(name: str, kind: str = "packages", reason: str = "") -> Any:
         lacking(kind, reason or _needs(name))
 
 
-def installed(name: str, kind: str = "packages") -> None:
+def installed(name: str, kind: str = "") -> None:
     """Skip or fail a test whose runs import the module ``name``: to import it here, too, may take a second."""
     if find_spec(name) is None:
-        lacking(kind, _needs(name))
+        lacking(kind or ("clients" if name in CLIENTS else "packages"), _needs(name))
 
 
 def of_projects(*paths: str) -> None:

@@ -158,6 +158,7 @@ def test_the_packages_that_tests_may_lack_are_those_of_the_extras() -> None:
     others = {"hypothesis", "mypy", "ruff"}
 
     assert needs.LIBRARIES == _imported_as(extras["test-libraries"])
+    assert needs.CLIENTS == _imported_as(extras["test-clients"])
     assert needs.OPTIONAL == needs.LIBRARIES | _imported_as(extras["test"]) - others
     assert not {*extras["test"]} & {*extras["test-libraries"]}
 
@@ -206,7 +207,7 @@ def test_a_test_file_that_has_an_import_of_such_a_package_says_that_it_needs_it(
 def _imported_as(requirements: list[str]) -> set[str]:
     """Return the names that packages are imported by."""
     unlike = {"pyyaml": "yaml", "pytest_json_report": "pytest_jsonreport", "pytest_xdist": "xdist"}
-    unlike |= {"scikit_learn": "sklearn", "opentelemetry_sdk": "opentelemetry"}
+    unlike |= {"scikit_learn": "sklearn", "opentelemetry_sdk": "opentelemetry", "openai_agents": "agents"}
     names = [re.split(r"[^\w-]", line)[0].removesuffix("-slim").replace("-", "_") for line in requirements]
     return {unlike.get(name, name) for name in names}
 

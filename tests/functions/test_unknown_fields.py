@@ -198,7 +198,7 @@ def thinking(body: dict[str, Any]) -> dict[str, Any]:
 def test_thoughts_that_are_signed_go_back_with_their_signature(
     project: Project, monkeypatch: pytest.MonkeyPatch, stream: str
 ) -> None:
-    installed("anthropic", "clients")
+    installed("anthropic")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-adapter-0123456789")
     project.copy("eval_carried", "test_signed.py")
     project.task("tasks/turns.jsonl", TURNS | {"turns": TURNS["turns"][:1]})

@@ -19,7 +19,7 @@ def test_clients_in_processes_of_their_own_ask_the_run(
 ) -> None:
     installed("openai")
     kind, asked = adapter.partition(":")[0], 10 if "azure" in ids else 2
-    installed(kind, "packages" if kind == "openai" else "clients")
+    installed(kind)
     monkeypatch.setenv(f"{kind.upper()}_API_KEY", "sk-adapter-0123456789")
     monkeypatch.setenv("CLIENTS", " ".join(ids))
     project.copy("eval_env")

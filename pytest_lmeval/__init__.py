@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from pytest_lmeval.loading import make_adapter as make_adapter
     from pytest_lmeval.loading import validate_file as validate_file
     from pytest_lmeval.loading import validate_task as validate_task
+    from pytest_lmeval.media import Audio as Audio
+    from pytest_lmeval.media import File as File
+    from pytest_lmeval.media import Image as Image
     from pytest_lmeval.postprocess import post_process as post_process
     from pytest_lmeval.records.boardfile import write_leaderboard as write_leaderboard
     from pytest_lmeval.records.runfile import RunFile as RunFile
@@ -55,6 +58,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.types import Generate as Generate
     from pytest_lmeval.types import LogLikelihood as LogLikelihood
     from pytest_lmeval.types import LogProb as LogProb
+    from pytest_lmeval.types import Media as Media
     from pytest_lmeval.types import Message as Message
     from pytest_lmeval.types import RecordError as RecordError
     from pytest_lmeval.types import Score as Score
@@ -86,6 +90,7 @@ _HOMES = {
     "functions.user": ("BlockingUser", "User"),
     "leaderboard.board": ("Leaderboard",),
     "loading": ("default_registry", "load_all_tasks", "load_tasks", "make_adapter", "validate_file", "validate_task"),
+    "media": ("Audio", "File", "Image"),
     "postprocess": ("post_process",),
     "records.runfile": ("RunFile", "read_run"),
     "records.boardfile": ("write_leaderboard",),
@@ -101,6 +106,7 @@ _HOMES = {
         "Generate",
         "LogLikelihood",
         "LogProb",
+        "Media",
         "Message",
         "RecordError",
         "Score",

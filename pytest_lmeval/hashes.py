@@ -33,12 +33,18 @@ def with_ordinal(request: Generate, seen: Counter[tuple[int, str]]) -> Generate:
 
 def judge_key(judge: str, request: Generate) -> str:
     """Return a SHA-256 of a judge and a request to it, regardless of the example."""
-    content = "\0".join([judge, request.text, str(request.repeat), str(request.max_tokens), *request.stop])
+    text = request.text
+    if not isinstance(request.prompt, str) and any(message.parts for message in request.prompt):
+        text = _dump(rendered(request.prompt))
+    content = "\0".join([judge, text, str(request.repeat), str(request.max_tokens), *request.stop])
     return hashlib.sha256(content.encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
 def rendered(prompt: str | Sequence[Message]) -> str | list[list[Any]]:
-    """Return a prompt in the form that is hashed: text, or each message's role, content, calls and further fields."""
+    """Return a prompt in the form that is hashed: text, or each message's role, content, calls and further fields.
+
+    The content of a message with media is a list of its texts and of the identities of its media.
+    """
     return prompt if isinstance(prompt, str) else [_message(message) for message in prompt]
 
 
@@ -66,7 +72,10 @@ def _asked_text(request: Request) -> list[Any]:
 def _message(message: Message) -> list[Any]:
     # Servers generate new call ids in every run.
     calls = [[call.name, values_or_text(call)] for call in message.tool_calls]
-    return [message.role, message.content, *([calls] if calls else []), *([message.extra] if message.extra else [])]
+    content: Any = message.content
+    if message.parts:
+        content = [part if isinstance(part, str) else part.identity for part in message.parts]
+    return [message.role, content, *([calls] if calls else []), *([message.extra] if message.extra else [])]
 
 
 _dump = compact_encoder(allow_nan=True, sort_keys=True, default=str)

@@ -7,6 +7,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable
+from types import FrameType
 
 OURS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 """The folder of this package, as the beginning of its modules' paths."""
@@ -41,6 +42,19 @@ _MARKUP = str.maketrans(
         "&": "&amp;",
     }
 )
+
+
+def calling_frame() -> FrameType:
+    """Return the innermost frame outside this package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(OURS):
+        frame = frame.f_back
+    return frame
+
+
+def calling_file() -> str:
+    """Return the file of the innermost call outside this package."""
+    return calling_frame().f_code.co_filename
 
 
 def printable(text: str, *, keep: str = "\n\t", folds: bool = True) -> str:

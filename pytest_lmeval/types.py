@@ -100,8 +100,9 @@ class Example:
     ``metric`` has the file's spelling. ``metadata`` holds all other values that affect the score or describe the
     example: a spec record's ``metadata``, or a compact record's ``extras``. ``line`` counts from 1. If a task uses
     messages, ``messages`` is the whole conversation, few-shot examples included, and ``prompt`` is the text for
-    readers. If several examples share a line, ``place`` is the number of data rows before this example. ``policy`` is
-    read from ``metadata`` when the example is created.
+    readers. If several examples share a line, ``place`` is the number of data rows before this example. ``media`` are
+    the kinds of media in the prompts: by default those in ``messages``. ``policy`` is read from ``metadata`` when the
+    example is created.
     """
 
     id: str
@@ -115,10 +116,13 @@ class Example:
     line: int = 0
     messages: tuple[Message, ...] = ()
     place: int = 0
+    media: tuple[str, ...] = ()
     policy: ExamplePolicy = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _set(self, "policy", policy_of(self.metadata) if self.metadata else NO_POLICY)
+        if self.messages and not self.media:
+            _set(self, "media", kinds_in(self.messages))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +170,58 @@ def values_or_text(call: ToolCall) -> Any:
     return call.arguments if values is None else values
 
 
+MEDIA_KINDS = ("image", "audio", "file")
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """An image, audio or another file in a prompt, without its bytes, which :mod:`pytest_lmeval.media` reads.
+
+    ``kind`` is ``image``, ``audio`` or ``file``. ``type`` is the MIME type by content, and ``size`` counts bytes.
+    ``source`` says for readers where the bytes come from: a path, ``data:``, or a column. ``path`` is the file that has
+    the bytes. If ``source`` is an address that only the model's server reads, ``type``, ``sha256`` and ``path`` are
+    empty. ``detail`` is the resolution of an image that a request asks for, as in OpenAI's interfaces.
+    """
+
+    kind: str
+    type: str
+    sha256: str
+    size: int
+    source: str
+    path: str = field(default="", compare=False, repr=False)
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"[{self.kind} {self.source}]"
+
+    @property
+    def identity(self) -> list[str]:
+        """The values that answers depend on: not the path."""
+        return [self.kind, self.sha256 or self.source, *([self.detail] if self.detail else [])]
+
+    def to_json(self) -> Mapping[str, object]:
+        """Return the record of a ledger."""
+        detail = {"detail": self.detail} if self.detail else {}
+        if not self.sha256:
+            return {self.kind: self.source, **detail}
+        return {self.kind: self.source, "type": self.type, "sha256": self.sha256, "size": self.size, **detail}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, object]) -> Media:
+        """Return the medium in a record of :meth:`to_json`, whose bytes cannot be read."""
+        kind = next(name for name in MEDIA_KINDS if name in fields)
+        known: Any = {name: fields[name] for name in ("type", "sha256", "size", "detail") if name in fields}
+        return cls(**{"kind": kind, "type": "", "sha256": "", "size": 0, "source": fields[kind], **known})
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """A message of a conversation; ``role`` is ``system``, ``user``, ``assistant`` or ``tool``.
 
     ``tool_calls`` belong to an assistant message. ``tool_call_id`` belongs to a tool message, and names the call that
     it answers. ``extra`` has fields of the message and its calls that this package does not know, as JSON text; see
-    :mod:`~pytest_lmeval.extra`.
+    :mod:`~pytest_lmeval.extra`. If the message has media, ``parts`` has its texts and media in order, and ``content``
+    is the text for readers, with a placeholder for each medium.
     """
 
     role: str
@@ -180,10 +229,27 @@ class Message:
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
     extra: str = ""
+    parts: tuple[str | Media, ...] = ()
+
+    @classmethod
+    def of_parts(cls, role: str, parts: Sequence[str | Media], **fields: Any) -> Message:
+        """Return the message with these texts and media, and further ``fields``."""
+        has_media = any(isinstance(part, Media) for part in parts)
+        return cls(role, "\n".join(map(str, parts)), parts=tuple(parts) if has_media else (), **fields)
+
+    @property
+    def media(self) -> list[Media]:
+        """The media of the message."""
+        return [part for part in self.parts if isinstance(part, Media)]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the message in the format of chat interfaces, without ``extra``."""
+        """Return the message in the format of chat interfaces, without ``extra``.
+
+        If it has media, its content is a list of texts and records of media, as in the ledger.
+        """
         fields: dict[str, Any] = {"role": self.role, "content": self.content}
+        if self.parts:
+            fields["content"] = [part if isinstance(part, str) else part.to_json() for part in self.parts]
         if self.tool_calls:
             fields["tool_calls"] = [
                 {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
@@ -198,7 +264,16 @@ class Message:
         """Return the message in ``fields``, in the format of :meth:`to_json`."""
         calls = [(each["id"], each["function"]) for each in fields.get("tool_calls", ())]
         tool_calls = tuple([ToolCall(id, function["name"], function["arguments"]) for id, function in calls])
-        return cls(fields["role"], fields["content"], tool_calls, fields.get("tool_call_id", ""))
+        content, more = fields["content"], {"tool_calls": tool_calls, "tool_call_id": fields.get("tool_call_id", "")}
+        if isinstance(content, str):
+            return cls(fields["role"], content, **more)
+        parts = [part if isinstance(part, str) else Media.from_json(part) for part in content]
+        return cls.of_parts(fields["role"], parts, **more)
+
+
+def kinds_in(messages: Sequence[Message]) -> tuple[str, ...]:
+    """Return the kinds of media in ``messages``, sorted."""
+    return tuple(sorted({media.kind for message in messages if message.parts for media in message.media}))
 
 
 class Joined(tuple[Message, ...]):

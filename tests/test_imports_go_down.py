@@ -30,7 +30,7 @@ ROWS = (
     "records",
     "leaderboard",
     "task",
-    "data file_names judging metrics postprocess sandbox stats stops templates",
+    "data file_names judging media metrics postprocess sandbox stats stops templates",
     "types text atomic arguments compact_json errors extra formatters frozen hashes numbers own_modules pages "
     "redaction",
 )

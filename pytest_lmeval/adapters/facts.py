@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields
+from functools import partial
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import Any
 
@@ -26,12 +27,10 @@ class AdapterFacts:
     """An adapter's attributes that do not change during a run; the adapter may lack any of them.
 
     ``methods`` are the ANSWERING_METHODS that the adapter has. If ``awaits_logprobs``, its ``loglikelihood`` is async.
-    An adapter that ``streams`` answers single requests, many concurrently, instead of batches.
     """
 
     methods: frozenset[str] = frozenset()
     awaits_logprobs: bool = False
-    streams: bool = False
     exact: bool = False
     """True if the same input always gives the same output."""
     answers: bool = True
@@ -64,6 +63,8 @@ class AdapterFacts:
     """The names of the adapter's options that a request may override; ``"*"`` means all."""
     known_secrets: tuple[str, ...] = ()
     """Texts that a run hides in its cache, journal, reports and messages."""
+    media: frozenset[str] = frozenset()
+    """The kinds of media that the adapter accepts in prompts: ``image``, ``audio`` and ``file``."""
     recorded_models: frozenset[str] | None = None
     """The names of the models in a recording; None for other adapters."""
 
@@ -71,9 +72,14 @@ class AdapterFacts:
     def of(cls, adapter: object) -> AdapterFacts:
         """Return the facts of ``adapter``; raise UsageError for a member of a wrong type. None means no member."""
         found = {name: value for name in _ATTRIBUTES if (value := member(adapter, name)) is not None}
-        methods = frozenset([name for name in ANSWERING_METHODS if method(adapter, name)])
+        methods = frozenset(filter(partial(method, adapter), ANSWERING_METHODS))
         is_async = iscoroutinefunction(method(adapter, "loglikelihood"))
-        return cls(methods, is_async, "complete" in methods or is_async, **found)
+        return cls(methods, is_async, **found)
+
+    @property
+    def streams(self) -> bool:
+        """True if the adapter answers single requests, many concurrently, instead of batches."""
+        return "complete" in self.methods or self.awaits_logprobs
 
 
 def adapter_name(adapter: object) -> str:
@@ -190,7 +196,7 @@ _OF_TYPE: Mapping[str, _Check] = {
 _ATTRIBUTES = {
     each.name: _OF_TYPE[str(each.type).removesuffix(" | None")]
     for each in fields(AdapterFacts)
-    if each.name not in ("methods", "awaits_logprobs", "streams")
+    if each.name not in ("methods", "awaits_logprobs")
 }
 _CHECKS: Mapping[str, _Check] = {
     **_ATTRIBUTES,

@@ -44,6 +44,8 @@ class ReplayAdapter:
     request_options = frozenset({ANY_OPTION})
     # Replies of a server are recorded like answers of a model.
     forwards = takes_messages = True
+    # Answers are found by the hashes of media.
+    media = frozenset({"image", "audio", "file"})
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
@@ -143,6 +145,7 @@ class ReplayJudge:
     cacheable = False
     answers_by_example = True
     request_options = frozenset({ANY_OPTION})
+    media = frozenset({"image", "audio", "file"})
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.atomic import write_atomically
-from pytest_lmeval.cli.ini import apply_max_data_bytes
+from pytest_lmeval.cli.ini import apply_limits
 from pytest_lmeval.cli.output import show, writing
 from pytest_lmeval.cli.task_folder import Project, read_document, written_out
 from pytest_lmeval.errors import UsageError
@@ -89,7 +89,7 @@ def _read(project: Project, path: Path) -> _Addition | list[str]:
             data = written_out(data.decode("utf-8-sig"), path).encode()
         files = {Path(path.name): data}
     else:
-        apply_max_data_bytes([path])
+        apply_limits([path])
         faults, rows = _dataset(path, document)
         files = {Path(path.name): data, **rows}
     if faults:

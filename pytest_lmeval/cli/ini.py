@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.data.limits import set_max_data_bytes
+from pytest_lmeval.data.limits import set_max_data_bytes, set_max_media_bytes
 from pytest_lmeval.data.lines import MAX_LINE_BYTES
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.formats.task import LoadOptions
@@ -20,7 +20,7 @@ _TEST_FILES = ("test_*.py", "*_test.py")
 
 def load_options(paths: Sequence[Path], configs: Iterable[Any] = ()) -> LoadOptions:
     """Return the options for loading the task files in ``paths``, and apply the project's limit on data sets."""
-    apply_max_data_bytes(paths)
+    apply_limits(paths)
     file, options = pytest_options(paths)
     given = options.get("lm_max_line_bytes", MAX_LINE_BYTES)
     longest = Number(1, whole=True).of_option(f"{file}: lm_max_line_bytes", given)
@@ -28,14 +28,15 @@ def load_options(paths: Sequence[Path], configs: Iterable[Any] = ()) -> LoadOpti
     return LoadOptions(max_line_bytes=longest, configs=tuple(configs), trusted=trusted)
 
 
-def apply_max_data_bytes(paths: Iterable[Path]) -> None:
-    """Apply the ini option ``lm_max_data_bytes`` of the project that contains ``paths``."""
+def apply_limits(paths: Iterable[Path]) -> None:
+    """Apply the limits on data sets and media in the ini options of the project that contains ``paths``."""
     file, options = pytest_options(paths)
-    if "lm_max_data_bytes" in options:
-        try:
-            set_max_data_bytes(options["lm_max_data_bytes"])
-        except UsageError as error:
-            raise UsageError(f"{file}: {error}") from None
+    for name, apply in (("lm_max_data_bytes", set_max_data_bytes), ("lm_max_media_bytes", set_max_media_bytes)):
+        if name in options:
+            try:
+                apply(options[name])
+            except UsageError as error:
+                raise UsageError(f"{file}: {error}") from None
 
 
 def _trusted_paths(file: Path | None, given: object) -> tuple[Path, ...] | None:

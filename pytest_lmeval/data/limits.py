@@ -1,4 +1,4 @@
-"""The limits on the size of a data set; a larger data set is refused before it is read."""
+"""The limits on the size of a data set and of media; anything larger is refused before it is read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ MAX_DATA_BYTES = 1 << 30
 MAX_ROWS = 10_000_000
 _GZIP = b"\x1f\x8b"
 _PART = 1 << 20
+MAX_MEDIA_BYTES = 20 << 20
 _MAX_BYTES: ContextVar[int] = ContextVar("max_data_bytes", default=MAX_DATA_BYTES)
+
+# Not a context variable: eval functions read media in other threads, too.
+_max_media_bytes = MAX_MEDIA_BYTES
 
 
 class BadRows(LmevalError):
@@ -31,6 +35,17 @@ class BadRows(LmevalError):
 def set_max_data_bytes(given: object) -> None:
     """Set the maximum size of data sets in bytes; raise UsageError unless it is a whole number above 0."""
     _MAX_BYTES.set(Number(1, whole=True).of_option("ini lm_max_data_bytes", given))
+
+
+def set_max_media_bytes(given: object) -> None:
+    """Set the maximum size of an image, audio or file in a prompt; raise UsageError unless it is above 0."""
+    global _max_media_bytes
+    _max_media_bytes = Number(1, whole=True).of_option("ini lm_max_media_bytes", given)
+
+
+def max_media_bytes() -> int:
+    """Return the maximum size of an image, audio or file in a prompt, in bytes."""
+    return _max_media_bytes
 
 
 def check_bytes(name: str, count: int) -> None:
@@ -51,12 +66,17 @@ def read_files(files: Sequence[Path]) -> list[bytes]:
 
     Raise BadRows before reading any file if they are too large together, and OSError if a file cannot be read.
     """
+    check_files(files)
+    return [path.read_bytes() for path in files]
+
+
+def check_files(files: Sequence[Path]) -> None:
+    """Raise BadRows if the files of a data set are too large together, and OSError if a file cannot be read."""
     check_bytes(files[0].name, sum(path.stat().st_size for path in files))
     for path in files:
         if path.exists() and not path.is_file():
             # Opening a pipe would wait for a writer.
             raise OSError(errno.EINVAL, "it is not a regular file")
-    return [path.read_bytes() for path in files]
 
 
 def unpacked(name: str, data: bytes) -> bytes:

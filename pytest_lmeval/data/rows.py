@@ -5,17 +5,14 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import json
-import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_lmeval.data.limits import BadRows as BadRows  # raised by all readers, imported from here
-from pytest_lmeval.data.limits import check_bytes, check_rows, read_files
+from pytest_lmeval.data.limits import check_bytes, check_files, check_rows, read_files
 from pytest_lmeval.data.lines import BOM, number_lines, parse_line
 from pytest_lmeval.errors import RecordRefused, nearest
 
@@ -23,7 +20,6 @@ from pytest_lmeval.errors import RecordRefused, nearest
 _LONGEST_ROW = 64 << 20
 _LONGEST_CELL = 16 << 20
 _MOST_FAULTS = 20
-_BATCH = 4096
 _CSV_LIMIT = threading.Lock()
 _SEPARATORS = {";": "semicolons", "\t": "tabs"}
 SUFFIXES = (".csv", ".jsonl", ".parquet")
@@ -45,39 +41,49 @@ def local_path(holder: Path, name: str) -> Path:
     path = (holder.parent / name).resolve()
     if path.suffix not in SUFFIXES:
         raise BadRows(f"{name}: expected a file that ends in {', '.join(SUFFIXES)}")
-    roots = (holder.parent.resolve(), Path.cwd())
-    if not any(path.is_relative_to(root) for root in roots):
-        raise BadRows(f"{name}: outside of the project; expected a file below {roots[0].name} or the working folder")
+    if fault := outside_project(path, holder.parent):
+        raise BadRows(f"{name}: {fault}")
     return path
 
 
-def read_data(path: Path) -> DataFile:
-    """Return the rows of a file that a YAML file names; raise BadRows if it is empty or cannot be read."""
+def outside_project(path: Path, folder: Path) -> str:
+    """Return why a file in ``folder`` may not name ``path``, which has no links left, or ""."""
+    roots = (folder.resolve(), Path.cwd())
+    if any(path.is_relative_to(root) for root in roots):
+        return ""
+    return f"outside of the project; expected a file below {roots[0].name} or the working folder"
+
+
+def read_data(path: Path, used: Collection[str] = ()) -> DataFile:
+    """Return the rows of a file that a YAML file names; raise BadRows if it is empty or cannot be read.
+
+    ``used`` are the columns that the YAML file uses. If such a column of parquet has images, audio or other bytes, each
+    cell is a Cell; other columns with bytes are not read.
+    """
     try:
-        (data,) = read_files([path])
+        if path.suffix == ".parquet":
+            check_files([path])
+            from pytest_lmeval.data.parquet import parquet_rows
+
+            rows = parquet_rows(path, path, used)
+            lines: Sequence[int] = range(1, len(rows) + 1)
+            with path.open("rb") as file:
+                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        else:
+            (data,) = read_files([path])
+            rows, lines = _numbered_rows(path, data)
+            sha256 = hashlib.sha256(data).hexdigest()
     except OSError as error:
         raise BadRows(f"{path.name}: cannot be read: {error.strerror}{_nearest_file(path)}") from None
-    rows, lines = _numbered_rows(path, data)
     if not rows:
         raise BadRows(f"{path.name}: no row in the file")
-    if path.suffix == ".parquet":
-        # Rows are JSON from here on, so dates and similar values become text.
-        rows = json.loads(json.dumps(_finite(rows), default=str))
-    return DataFile(rows, lines, hashlib.sha256(data).hexdigest())
+    return DataFile(rows, lines, sha256)
 
 
 def _nearest_file(path: Path) -> str:
     if path.exists() or not path.parent.is_dir():
         return ""
     return nearest(path.name, [each.name for each in path.parent.iterdir() if each.suffix in SUFFIXES])
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _finite(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_rows(path: Path, *, as_written: bool = False) -> tuple[list[dict[str, Any]], bytes]:
@@ -106,7 +112,12 @@ def _numbered_rows(path: Path, data: bytes, as_written: bool = False, suffix: st
         return [dict(zip(table.columns, cells, strict=True)) for cells in table.cells], table.lines
     if suffix == ".json" and data.removeprefix(BOM).lstrip().startswith(b"["):
         return _array(path, data)
-    return (_parquet if suffix == ".parquet" else _jsonl)(path, data)
+    if suffix != ".parquet":
+        return _jsonl(path, data)
+    from pytest_lmeval.data.parquet import parquet_rows
+
+    rows = parquet_rows(path, io.BytesIO(data))
+    return rows, range(1, len(rows) + 1)
 
 
 def _jsonl(path: Path, data: bytes) -> Numbered:
@@ -197,31 +208,6 @@ def _csv_lines(name: str, text: str) -> list[tuple[int, list[str]]]:
             detail = "a quote that does not end" if "unexpected end" in str(error) else str(error)
             raise BadRows(f"{name}:{start}: {detail}") from None
     return lines
-
-
-def _parquet(path: Path, data: bytes) -> Numbered:
-    try:
-        pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ImportError:
-        raise BadRows(f"{path.name}: reading parquet needs pyarrow: pip install 'pytest-lmeval[parquet]'") from None
-    try:
-        file = parquet.ParquetFile(io.BytesIO(data))
-        groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-        names = file.schema_arrow.names
-        if len(set(names)) < len(names):
-            raise BadRows(f"{path.name}: expected a different name for every column, got {', '.join(names)}")
-        check_rows(path.name, file.metadata.num_rows)
-        check_bytes(path.name, sum(group.total_byte_size for group in groups))
-        rows: list[dict[str, Any]] = []
-        size = 0
-        for batch in file.iter_batches(_BATCH):
-            # A file stores a repeated value once, but each copy takes memory.
-            size += batch.nbytes
-            check_bytes(path.name, size)
-            rows += batch.to_pylist()
-    except (pyarrow.ArrowException, OSError) as error:
-        raise BadRows(f"{path.name}: not parquet: {str(error)[:200]}") from None
-    return rows, range(1, len(rows) + 1)
 
 
 @contextmanager

@@ -11,15 +11,16 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import lru_cache
+from pathlib import Path
 from sys import intern
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from pytest_lmeval.errors import RecordRefused, ScoringError, UnknownName, nearest, not_one_of
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.numbers import is_number, is_whole
 from pytest_lmeval.pages import page
-from pytest_lmeval.types import NOTHING, POLICY_KEYS, Example, Metric
+from pytest_lmeval.types import NOTHING, POLICY_KEYS, Example, Message, Metric
 
 if TYPE_CHECKING:
     from pytest_lmeval.registry import Registry
@@ -172,6 +173,24 @@ def string(value: object, field: str) -> str:
     if not value:
         raise RecordRefused("bad_type", field, "expected a non-empty string, got an empty one")
     return value
+
+
+def has_media(value: object) -> TypeGuard[list[object]]:
+    """Return True for a list of texts and media, such as ``["What is this?", {"image": "cat.png"}]``."""
+    return isinstance(value, list) and any(isinstance(part, dict) and "role" not in part for part in value)
+
+
+def prompt_of(value: object, folder: Path | None, field: str = "prompt") -> tuple[str, tuple[Message, ...]]:
+    """Return a prompt as text, and its messages: none for a text, one of the user for a list of texts and media.
+
+    ``folder`` holds the file with the prompt; None is the working folder.
+    """
+    if has_media(value):
+        from pytest_lmeval.media.given import message_of
+
+        message = message_of(value, field, folder)
+        return message.content, (message,)
+    return string(value, field), ()
 
 
 def strings(value: object, field: str) -> tuple[str, ...]:

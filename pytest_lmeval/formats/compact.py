@@ -6,6 +6,7 @@ A record may have ``turns`` instead of prompt, targets and metric, or ``checks``
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
@@ -13,7 +14,7 @@ from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.checks import RENAMED, TURNS
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.types import Example
+from pytest_lmeval.types import Example, Message
 
 REQUIRED = ("prompt", "targets", "metric")
 OPTIONAL = ("id", "extras")
@@ -29,30 +30,38 @@ IN_EXTRAS = {
     },
 }
 """The right places for fields that authors often put at the root of a record."""
+NO_MESSAGES: tuple[Message, ...] = ()
 OF_RECORD = frozenset({*REQUIRED, *OPTIONAL, TURNS, CHECKS})
 """The fields of a record; in a file with defaults, other fields are data for the prompt."""
 
 
-def check_compact_record(record: object, line: int, registry: Registry) -> Example:
-    """Return the example that ``record`` describes; raise RecordRefused for the first rule it breaks."""
+def check_compact_record(record: object, line: int, registry: Registry, folder: Path | None = None) -> Example:
+    """Return the example that ``record`` describes; raise RecordRefused for the first rule it breaks.
+
+    ``folder`` holds the file with the record, beside which are its images; None is the working folder.
+    """
     if isinstance(record, dict) and "turns" in record:
         from pytest_lmeval.formats.turns import check_conversation
 
-        return check_conversation(record, line, registry)
+        return check_conversation(record, line, registry, folder)
     if isinstance(record, dict) and "checks" in record:
-        return _check_checked(record, line, registry)
+        return _check_checked(record, line, registry, folder)
     word = record.get("metric") if isinstance(record, dict) else None
     known = registry.metrics.get(RENAMED.get(word, word)) if isinstance(word, str) else None
     needs_targets = known is None or known.needs_targets
     required = REQUIRED if needs_targets else tuple(name for name in REQUIRED if name != "targets")
     fields = checks.check_fields(record, required, OPTIONAL if needs_targets else ("targets", *OPTIONAL), IN_EXTRAS)
     example_id = checks.id_of(fields, line)
-    prompt = checks.string(fields["prompt"], "prompt")
+    given, messages = fields["prompt"], NO_MESSAGES
+    if isinstance(given, list):
+        given, messages = checks.prompt_of(given, folder)
+    prompt = checks.string(given, "prompt")
     targets = checks.strings(fields["targets"], "targets") if "targets" in fields else ()
     metric = checks.known_metric(fields["metric"], "metric", registry)
     extras = checks.extras_of(fields, registry.metrics[RENAMED.get(metric, metric)])
     rule = _check_extras(extras, metric, targets, registry)
-    return Example(example_id, prompt, targets, metric, rule, checks.category_of(extras), metadata=extras, line=line)
+    category = checks.category_of(extras)
+    return Example(example_id, prompt, targets, metric, rule, category, metadata=extras, line=line, messages=messages)
 
 
 def is_record(record: Mapping[str, Any]) -> bool:
@@ -67,7 +76,7 @@ def is_record(record: Mapping[str, Any]) -> bool:
     return has_metric or {"prompt", CHECKS} <= record.keys()
 
 
-def _check_checked(record: Mapping[str, Any], line: int, registry: Registry) -> Example:
+def _check_checked(record: Mapping[str, Any], line: int, registry: Registry, folder: Path | None) -> Example:
     from pytest_lmeval.formats.check_list import check_checks
     from pytest_lmeval.formats.turns import check_tools
 
@@ -76,11 +85,12 @@ def _check_checked(record: Mapping[str, Any], line: int, registry: Registry) -> 
             raise RecordRefused("unknown_field", name, f"a record with checks has no {name}: write it in each check")
     fields = checks.check_fields(record, ("prompt", CHECKS), OPTIONAL, IN_EXTRAS)
     example_id = checks.id_of(fields, line)
-    prompt = checks.string(fields["prompt"], "prompt")
+    prompt, messages = checks.prompt_of(fields["prompt"], folder)
     extras = checks.extras_of(fields, registry.metrics[CHECKS])
     rule = checks.one_of(extras.get("post_process", "none"), "extras.post_process", registry.rules)
     data = {**extras, CHECKS: check_checks(fields[CHECKS], check_tools(extras), registry)}
-    return Example(example_id, prompt, (), CHECKS, rule, checks.category_of(extras), metadata=data, line=line)
+    category = checks.category_of(extras)
+    return Example(example_id, prompt, (), CHECKS, rule, category, metadata=data, line=line, messages=messages)
 
 
 def _check_extras(extras: Mapping[str, Any], metric: str, targets: tuple[str, ...], registry: Registry) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,7 @@ from pytest_lmeval.data.rows import SUFFIXES, BadRows, local_path, read_data
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.compact import check_compact_record
-from pytest_lmeval.formats.data_shape import PROMPT, ChatPrompt, Shape, shape_of
+from pytest_lmeval.formats.data_shape import PROMPT, ChatPrompt, RowPrompt, Shape, images_of, shape_of, with_images
 from pytest_lmeval.formats.jsonl import KINDS, JsonlTask
 from pytest_lmeval.formats.task import LoadedFile, TaskSource
 from pytest_lmeval.formats.yaml.document import YamlDocument, line_of
@@ -33,7 +33,7 @@ from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.templates.rows import RowTemplate
-from pytest_lmeval.types import Example, RecordError
+from pytest_lmeval.types import Example, Message, RecordError
 
 _MOST_COLUMNS = 10
 
@@ -42,11 +42,12 @@ def load_data_file(source: TaskSource, document: YamlDocument, registry: Registr
     """Return the tasks that ``document`` describes, one for each prompt, and the faults of the file."""
     try:
         shape = shape_of(document, registry)
-        rows = _rows(source.path, document)
+        rows = _rows(source.path, document, set().union(*(each.used(()) for each in shape.templates)))
         for template in shape.templates:
             template.check_columns(rows.columns)
         for name, prompt in shape.prompts.items():
-            _check_uses_rows(f"{PROMPT}.{name}" if name else PROMPT, prompt, rows)
+            images = [] if shape.images is None else shape.images.templates
+            _check_uses_rows(f"{PROMPT}.{name}" if name else PROMPT, [*prompt.templates, *images], rows)
     except RecordRefused as refused:
         fault = RecordError(line_of(document, refused.field), None, refused.rule, refused.field, refused.detail)
         return LoadedFile((), [fault])
@@ -58,9 +59,8 @@ def load_data_file(source: TaskSource, document: YamlDocument, registry: Registr
     return LoadedFile([task for task in tasks if task.examples], [*dict.fromkeys(maker.errors)])
 
 
-def _check_uses_rows(field: str, prompt: RowTemplate | ChatPrompt, rows: _Rows) -> None:
-    parts = prompt.contents if isinstance(prompt, ChatPrompt) else (prompt,)
-    if not any(part.used(rows.columns) for part in parts):
+def _check_uses_rows(field: str, templates: Sequence[RowTemplate], rows: _Rows) -> None:
+    if not any(template.used(rows.columns) for template in templates):
         named = ", ".join([*rows.columns][:_MOST_COLUMNS])
         first = "{{ " + next(iter(rows.columns), "column") + " }}"
         detail = f"it uses no column of {rows.dataset.get('path', 'rows')} ({named}); a column is written {first}"
@@ -104,7 +104,7 @@ class _Maker:
         texts = [source.data, *included, str(rows.dataset.get("sha256", "")).encode()]
         self._sha256 = hashlib.sha256(b"\0".join(texts)).hexdigest()
 
-    def task(self, name: str, prompt: RowTemplate | ChatPrompt) -> JsonlTask:
+    def task(self, name: str, prompt: RowPrompt) -> JsonlTask:
         """Return the task for the prompt called ``name``, which is "" if there is only one prompt."""
         source, metric = self._source, self._shape.metric or CHECKS
         return KINDS.get(metric, JsonlTask)(
@@ -121,7 +121,7 @@ class _Maker:
             numbered=self._shape.id is None and "id" not in self._rows.columns,
         )
 
-    def _examples(self, prompt: RowTemplate | ChatPrompt) -> list[Example]:
+    def _examples(self, prompt: RowPrompt) -> list[Example]:
         examples: dict[str, tuple[Example, _Row]] = {}
         faults: list[tuple[_Row, RecordRefused]] = []
         for number, row in enumerate(self._rows.rows, 1):
@@ -138,10 +138,15 @@ class _Maker:
         self._note(faults)
         return [example for example, _ in examples.values()]
 
-    def _example(self, prompt: RowTemplate | ChatPrompt, row: _Row, number: int) -> Example:
-        messages = prompt.messages(row.cells) if isinstance(prompt, ChatPrompt) else ()
-        text = concatenation(messages) if isinstance(prompt, ChatPrompt) else prompt.fill(row.cells)
-        record = {"extras": self._shape.extras.fill(row.cells), "prompt": text, "id": self._id(row, number)}
+    def _example(self, prompt: RowPrompt, row: _Row, number: int) -> Example:
+        images, folder = images_of(self._shape, row.cells), self._source.path.parent
+        messages: tuple[Message, ...] = ()
+        if isinstance(prompt, ChatPrompt):
+            messages = prompt.messages(row.cells, folder, images)
+            asked: object = concatenation(messages)
+        else:
+            asked = with_images(prompt.fill(row.cells), images)
+        record = {"extras": self._shape.extras.fill(row.cells), "prompt": asked, "id": self._id(row, number)}
         if self._shape.metric:
             record["metric"] = self._shape.metric
         if self._shape.targets:
@@ -151,10 +156,10 @@ class _Maker:
                 {**rest.fill(row.cells), **({"targets": _filled(targets, row)} if targets else {})}
                 for rest, targets in self._shape.checks
             ]
-        example = check_compact_record(record, row.line, self._registry)
+        example = check_compact_record(record, row.line, self._registry, folder)
         # Rows of a separate file share a line, that of the key data.
         place = number - 1 if row.place else 0
-        return replace(example, messages=messages, place=place) if messages or place else example
+        return replace(example, messages=messages or example.messages, place=place) if messages or place else example
 
     def _id(self, row: _Row, number: int) -> str:
         if self._shape.id is not None:
@@ -184,12 +189,12 @@ def _filled(templates: Sequence[RowTemplate], row: _Row) -> list[str]:
     return [template.fill(row.cells) for template in templates]
 
 
-def _rows(path: Path, document: YamlDocument) -> _Rows:
+def _rows(path: Path, document: YamlDocument, used: Collection[str]) -> _Rows:
     if "data" not in document:
         return _Rows([*_inline(document)])
     name = checks.string(document["data"], "data")
     file = local_path(path, name)
-    data = read_data(file)
+    data = read_data(file, used)
     line = document.place(("data",)).line
     of = f"{name}: row " if file.suffix == ".parquet" else f"{name}:"
     rows = [_Row(cells, line, f"{of}{place}") for cells, place in zip(data.rows, data.lines, strict=True)]

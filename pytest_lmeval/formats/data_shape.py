@@ -5,23 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, did_you_mean
 from pytest_lmeval.formats import checks
-from pytest_lmeval.formats.defaults import common_extras
+from pytest_lmeval.formats.defaults import common_extras, prompt_template
 from pytest_lmeval.formats.yaml.claims import ROLES
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.templates.rows import RowTemplate, RowValue
+from pytest_lmeval.templates.rows import PartsTemplate, RowTemplate, RowValue
 from pytest_lmeval.types import Message
 
 _KEYS = (
-    *("prompt", "data", "rows", "id", "target", "targets", "metric", "checks"),
+    *("prompt", "images", "data", "rows", "id", "target", "targets", "metric", "checks"),
     *("post_process", "threshold", "extras"),
 )
-PROMPT = "prompt"
+PROMPT, IMAGES = "prompt", "images"
 _ANSWERS = frozenset({"target", "targets", "checks"})
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _ROLES = ("system", "user", "assistant")
@@ -44,7 +45,7 @@ class ChatPrompt:
     """A conversation as prompt: a role for each message, and a template for its content."""
 
     roles: Sequence[str]
-    contents: Sequence[RowTemplate]
+    contents: Sequence[RowTemplate | PartsTemplate]
 
     @classmethod
     def of(cls, given: Sequence[Any], field: str) -> ChatPrompt:
@@ -56,31 +57,67 @@ class ChatPrompt:
             detail = "expected a system message at the front, if any, and one of the user at the end"
             raise RecordRefused("bad_value", field, f"{detail}, got {', '.join(roles)}")
         fields = [f"{field}[{number}].content" for number in range(len(given))]
-        contents = [checks.string(message["content"], name) for message, name in zip(given, fields, strict=True)]
-        return cls(roles, [RowTemplate.of(text, name) for text, name in zip(contents, fields, strict=True)])
+        contents = [message["content"] for message in given]
+        return cls(roles, [prompt_template(text, name) for text, name in zip(contents, fields, strict=True)])
 
-    def messages(self, row: Mapping[str, Any]) -> tuple[Message, ...]:
-        """Return the conversation for ``row``; raise RecordRefused as :meth:`RowTemplate.fill` does."""
-        filled = zip(self.roles, self.contents, strict=True)
-        return tuple(Message(role, content.fill(row)) for role, content in filled)
+    @property
+    def templates(self) -> Iterator[RowTemplate]:
+        """The templates of all messages."""
+        for content in self.contents:
+            yield from content.templates
+
+    def messages(self, row: Mapping[str, Any], folder: Path, images: Sequence[object] = ()) -> tuple[Message, ...]:
+        """Return the conversation for ``row``; raise RecordRefused as :meth:`RowTemplate.fill` does.
+
+        ``folder`` holds the file with the messages. ``images`` are parts to add to the last message.
+        """
+        talk: list[Message] = []
+        for number, (role, content) in enumerate(zip(self.roles, self.contents, strict=True), 1):
+            filled = content.fill(row)
+            if images and number == len(self.roles):
+                filled = with_images(filled, images)
+            if isinstance(filled, str):
+                talk.append(Message(role, filled))
+            else:
+                from pytest_lmeval.media.given import message_of
+
+                talk.append(message_of(filled, f"{PROMPT}[{number - 1}].content", folder, role))
+        return tuple(talk)
+
+
+def with_images(prompt: str | Sequence[object], images: Sequence[object]) -> str | list[object]:
+    """Return a filled prompt, followed by ``images``."""
+    if not images:
+        return prompt if isinstance(prompt, str) else [*prompt]
+    return [*([prompt] if isinstance(prompt, str) else prompt), *images]
+
+
+RowPrompt = RowTemplate | PartsTemplate | ChatPrompt
+"""A prompt that rows fill."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The templates of a record: ``metric`` is "" if ``checks`` has pairs of a check and its targets."""
+    """The templates of a record: ``metric`` is "" if ``checks`` has pairs of a check and its targets.
 
-    prompts: Mapping[str, RowTemplate | ChatPrompt]
+    ``images`` are added to each prompt.
+    """
+
+    prompts: Mapping[str, RowPrompt]
     targets: Sequence[RowTemplate]
     id: RowTemplate | None
     extras: RowValue
     metric: str = ""
     checks: Sequence[tuple[RowValue, Sequence[RowTemplate]]] = ()
+    images: RowValue | None = None
 
     @property
     def templates(self) -> Iterator[RowTemplate]:
         """All templates of the file."""
         for prompt in self.prompts.values():
-            yield from prompt.contents if isinstance(prompt, ChatPrompt) else (prompt,)
+            yield from prompt.templates
+        if self.images is not None:
+            yield from self.images.templates
         yield from self.targets
         yield from self.extras.templates
         for rest, targets in self.checks:
@@ -99,7 +136,7 @@ def shape_of(document: Mapping[str, Any], registry: Registry) -> Shape:
         raise RecordRefused("missing_required", "metric", "a data file needs a metric, or checks, to score answers")
     id = _template(document["id"], "id") if "id" in document else None
     extras = RowValue.of(common_extras(document, registry), "extras")
-    shape = Shape(_prompts(document["prompt"]), (), id, extras)
+    shape = Shape(_prompts(document["prompt"]), (), id, extras, images=_images(document))
     if CHECKS in document:
         return replace(shape, checks=_checks(document))
     metric = checks.known_metric(document["metric"], "metric", registry)
@@ -121,7 +158,26 @@ def _checks(document: Mapping[str, Any]) -> list[tuple[RowValue, Sequence[RowTem
     return apart
 
 
-def _prompts(given: Any) -> Mapping[str, RowTemplate | ChatPrompt]:
+def _images(document: Mapping[str, object]) -> RowValue | None:
+    if IMAGES not in document:
+        return None
+    given = document[IMAGES]
+    named = given if isinstance(given, list) else [given]
+    if not named or not all(isinstance(each, str) and each for each in named):
+        raise RecordRefused(
+            "bad_type", IMAGES, f'expected a list of paths, such as ["{{{{ path }}}}"], got {given!r:.80}'
+        )
+    return RowValue.of(named, IMAGES)
+
+
+def images_of(shape: Shape, row: Mapping[str, object]) -> list[object]:
+    """Return the images of a row as parts of its prompt: a template may give one image, or a list."""
+    filled = [] if shape.images is None else shape.images.fill(row)
+    listed = [one for each in filled for one in (each if isinstance(each, list) else [each])]
+    return [{"image": each} for each in listed]
+
+
+def _prompts(given: Any) -> Mapping[str, RowPrompt]:
     if not isinstance(given, dict):
         return {"": _prompt(given, PROMPT)}
     if not given:
@@ -133,8 +189,10 @@ def _prompts(given: Any) -> Mapping[str, RowTemplate | ChatPrompt]:
     return {name: _prompt(each, f"{PROMPT}.{name}") for name, each in given.items()}
 
 
-def _prompt(given: Any, name: str) -> RowTemplate | ChatPrompt:
-    return ChatPrompt.of(given, name) if isinstance(given, list) else _template(given, name)
+def _prompt(given: Any, name: str) -> RowPrompt:
+    if not isinstance(given, list):
+        return _template(given, name)
+    return PartsTemplate.of(given, name) if checks.has_media(given) else ChatPrompt.of(given, name)
 
 
 def _targets(holder: Mapping[str, Any], prefix: str = "") -> list[RowTemplate]:

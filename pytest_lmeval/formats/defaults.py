@@ -10,7 +10,7 @@ from pytest_lmeval.errors import RecordRefused, nearest
 from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.compact import IN_EXTRAS, OF_RECORD
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.templates.rows import RowTemplate, RowValue
+from pytest_lmeval.templates.rows import PartsTemplate, RowTemplate, RowValue
 
 DEFAULTS = "defaults"
 _KEYS = ("prompt", "metric", "post_process", "threshold", "extras", "columns")
@@ -27,7 +27,7 @@ class Defaults:
 
     metric: str | None
     extras: RowValue
-    prompt: RowTemplate | None
+    prompt: RowTemplate | PartsTemplate | None
     columns: frozenset[str]
 
     def filled_in(self, record: Any) -> Any:
@@ -45,7 +45,8 @@ class Defaults:
         return {**own, "extras": {**self.extras.fill(row), **extras}} if isinstance(extras, dict) else own
 
     def _check_keys(self, row: Mapping[str, Any]) -> None:
-        templates = [*self.extras.templates, *([] if self.prompt is None else [self.prompt])]
+        prompt = () if self.prompt is None else self.prompt.templates
+        templates = [*self.extras.templates, *prompt]
         used = self.columns.union(*(template.used(row) for template in templates))
         for name in row:
             if name not in used:
@@ -84,15 +85,22 @@ def common_extras(given: Mapping[str, Any], registry: Registry, within: str = ""
     return {**extras, **{name: given[name] for name in _IN_EXTRAS if name in given}}
 
 
-def _prompt(given: Mapping[str, Any]) -> RowTemplate | None:
+def _prompt(given: Mapping[str, Any]) -> RowTemplate | PartsTemplate | None:
     if "prompt" not in given:
         return None
     field = f"{DEFAULTS}.prompt"
-    template = RowTemplate.of(checks.string(given["prompt"], field), field)
-    own = sorted(template.used(()) & OF_RECORD)
+    prompt = prompt_template(given["prompt"], field)
+    own = sorted(set().union(*(template.used(()) for template in prompt.templates)) & OF_RECORD)
     if own:
         raise RecordRefused("bad_value", field, f"{own[0]!r} is a field of records; a prompt uses their other keys")
-    return RowTemplate("prompt", template.template)
+    return RowTemplate("prompt", prompt.template) if isinstance(prompt, RowTemplate) else prompt
+
+
+def prompt_template(given: object, field: str) -> RowTemplate | PartsTemplate:
+    """Return the template of a text, or of a list of texts and media; raise RecordRefused."""
+    if checks.has_media(given):
+        return PartsTemplate.of(given, field)
+    return RowTemplate.of(checks.string(given, field), field)
 
 
 def _columns(given: Mapping[str, Any]) -> frozenset[str]:

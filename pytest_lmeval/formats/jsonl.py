@@ -115,7 +115,8 @@ class JsonlTask(Task):
     def _graded(self, example: Example, tools: Tools) -> Graded:
         from pytest_lmeval.judging.graded import Graded
 
-        return Graded(self.name, example.id, example.prompt, tools.judge)
+        media = tuple([one for message in example.messages for one in message.media])
+        return Graded(self.name, example.id, example.prompt, tools.judge, media=media)
 
     def _metric(self, example: Example) -> Metric:
         return self.registry.metric(self.metric_name(example))
@@ -169,6 +170,13 @@ class TurnsTask(JsonlTask):
 
         return script_of(example).next_request
 
+    def scoring(self, example: Example) -> Mapping[str, Any]:
+        """Return the extras that affect the score, with the turns."""
+        from pytest_lmeval.formats.turns import asked_by
+
+        scoring = super().scoring(example)
+        return {**scoring, TURNS: asked_by(scoring[TURNS])}
+
     def _scored(self, example: Example, completion: Completion, tools: Tools) -> Score:
         from pytest_lmeval.formats.turns import score_turns
 
@@ -181,7 +189,7 @@ KINDS: Mapping[str, type[JsonlTask]] = {CHECKS: ChecksTask, TURNS: TurnsTask}
 
 def load(source: TaskSource, registry: Registry) -> LoadedFile:
     """Return the task in a file and its bad records; a file without records is a bad record."""
-    reader = read_records(source.data, registry, source.options.max_line_bytes)
+    reader = read_records(source.data, registry, source.options.max_line_bytes, source.path.parent)
     examples, errors = reader.examples, reader.errors
     if not examples and not errors:
         detail = "no record in the file; expected one JSON object per line"
@@ -207,9 +215,14 @@ def load(source: TaskSource, registry: Registry) -> LoadedFile:
     return LoadedFile((task,), errors, remarks=remarks)
 
 
-def read_records(data: bytes, registry: Registry, max_line_bytes: int = MAX_LINE_BYTES) -> RecordReader:
-    """Return a reader that has the valid examples of ``data``, and an error for each bad record."""
-    reader = RecordReader(registry, max_line_bytes)
+def read_records(
+    data: bytes, registry: Registry, max_line_bytes: int = MAX_LINE_BYTES, folder: Path | None = None
+) -> RecordReader:
+    """Return a reader that has the valid examples of ``data``, and an error for each bad record.
+
+    ``data`` comes from a file in ``folder``.
+    """
+    reader = RecordReader(registry, max_line_bytes, folder)
     for number, line in number_lines(data):
         reader.read(number, line)
         if reader.is_stopped:
@@ -250,8 +263,9 @@ def is_spec_record(record: Mapping[str, Any]) -> bool:
 class RecordReader:
     """Reads one file; earlier records determine the dialect, the metric and the ids in use."""
 
-    def __init__(self, registry: Registry, max_line_bytes: int) -> None:
+    def __init__(self, registry: Registry, max_line_bytes: int, folder: Path | None = None) -> None:
         self.registry = registry
+        self.folder = folder
         self.max_line_bytes = max_line_bytes
         self.strict: bool | None = None
         self.examples: list[Example] = []
@@ -285,10 +299,10 @@ class RecordReader:
         if self.strict:
             from pytest_lmeval.formats.spec import check_spec_record
 
-            return check_spec_record(record, number)
+            return check_spec_record(record, number, self.folder)
         if self._defaults is not None:
             record = self._defaults.filled_in(record)
-        return check_compact_record(record, number, self.registry)
+        return check_compact_record(record, number, self.registry, self.folder)
 
     def _read_defaults(self, record: Mapping[str, Any]) -> None:
         from pytest_lmeval.formats.defaults import read_defaults

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats import checks
-from pytest_lmeval.types import Example, FewShot
+from pytest_lmeval.task import render
+from pytest_lmeval.types import Example, FewShot, Message
 
 SPEC_VERSION = 1
 MAX_FEW_SHOT = 8
@@ -60,24 +63,35 @@ _MCQ_TARGET = re.compile(r"[A-E]")
 _FEW_SHOT_MARKER = re.compile(r"(?<![^\W\d_])(?:question:|q:|example:)", re.IGNORECASE)
 
 
-def check_spec_record(record: object, line: int) -> Example:
-    """Return the example that ``record`` describes; raise RecordRefused for the first rule it breaks."""
+def check_spec_record(record: object, line: int, folder: Path | None = None) -> Example:
+    """Return the example that ``record`` describes; raise RecordRefused for the first rule it breaks.
+
+    ``folder`` holds the file with the record, beside which are its images; None is the working folder.
+    """
     fields = checks.check_fields(record, REQUIRED, OPTIONAL, _IN_METADATA)
     example = Example(
         id=_task_id(fields["task_id"]),
         category=checks.one_of(fields["category"], "category", CATEGORIES),
-        prompt=_prompt(fields["prompt"]),
+        prompt=(prompt := _prompt(fields["prompt"], folder))[0],
         targets=checks.strings(fields["targets"], "targets"),
         metric=checks.one_of(fields["metric_name"], "metric_name", METRICS),
         post_process=checks.one_of(fields["post_process"], "post_process", POST_PROCESS),
         few_shot_examples=_few_shot(fields.get("few_shot_examples", [])),
         metadata=_metadata(fields),
         line=line,
+        messages=prompt[1],
     )
     _check_pairs(example)
     _check_targets(example)
     _check_embedded_few_shot(example.prompt)
-    return example
+    return _with_few_shots(example) if example.messages and example.few_shot_examples else example
+
+
+def _with_few_shots(example: Example) -> Example:
+    """Return an example with media whose message begins with the few-shot examples."""
+    (message,) = example.messages
+    shots = str(render(replace(example, messages=(), prompt=""))).rstrip("\n")
+    return replace(example, messages=(Message.of_parts("user", (shots, *message.parts)),))
 
 
 def _task_id(value: object) -> str:
@@ -87,11 +101,12 @@ def _task_id(value: object) -> str:
     return task_id
 
 
-def _prompt(value: object) -> str:
-    prompt = checks.string(value, "prompt")
-    if prompt != prompt.rstrip():
-        raise RecordRefused("bad_value", "prompt", f"ends in whitespace: {prompt[-20:]!r}")
-    return prompt
+def _prompt(value: object, folder: Path | None) -> tuple[str, tuple[Message, ...]]:
+    prompt, messages = checks.prompt_of(value, folder)
+    for text in value if isinstance(value, list) else [prompt]:
+        if isinstance(text, str) and text != text.rstrip():
+            raise RecordRefused("bad_value", "prompt", f"ends in whitespace: {text[-20:]!r}")
+    return prompt, messages
 
 
 def _few_shot(value: object) -> tuple[FewShot, ...]:

@@ -23,7 +23,7 @@ class Script:
     Without ``respond``, calls end a turn. ``max_rounds`` limits the requests of a turn that send answers to calls.
     """
 
-    said: Sequence[str]
+    said: Sequence[Message]
     respond: Respond | None = None
     max_rounds: int = MAX_ROUNDS
 
@@ -34,7 +34,7 @@ class Script:
             return replace(exchanges[-1].request, prompt=tuple(talk))
         if len(turns) == len(self.said):
             return None
-        return replace(exchanges[-1].request, prompt=(*talk, Message("user", self.said[len(turns)])))
+        return replace(exchanges[-1].request, prompt=(*talk, self.said[len(turns)]))
 
     def talk(self, exchanges: Sequence[Exchange]) -> list[Message]:
         """Return all messages so far, including the last answer and the tools' answers to it."""

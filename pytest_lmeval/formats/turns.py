@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused, ScoringError
@@ -10,16 +11,20 @@ from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.checks import RENAMED, TURNS
 from pytest_lmeval.formats.tools import check_call_extras, check_choice, check_responses, tools_of
 from pytest_lmeval.formats.turning import MAX_ROUNDS, Script, answer_of, by_turn, from_table, said_in
+from pytest_lmeval.hashes import rendered
 from pytest_lmeval.postprocess import apply_metric, predicted, share_of
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.stats.intervals import is_at_least
-from pytest_lmeval.types import Completion, Example, Exchange, Message, Score
+from pytest_lmeval.types import Completion, Example, Exchange, Message, Score, kinds_in
 
 _OF_TURNS = ("user", "targets", "metric", "post_process", "extras")
 
 
-def check_conversation(record: Mapping[str, Any], line: int, registry: Registry) -> Example:
-    """Return the example that a record with turns describes; raise RecordRefused for its first fault."""
+def check_conversation(record: Mapping[str, Any], line: int, registry: Registry, folder: Path | None = None) -> Example:
+    """Return the example that a record with turns describes; raise RecordRefused for its first fault.
+
+    ``folder`` holds the file with the record; None is the working folder.
+    """
     for name in ("prompt", "targets", "metric"):
         if name in record:
             detail = f"a record with turns has no {name}: its turns have messages, targets and metrics"
@@ -33,10 +38,18 @@ def check_conversation(record: Mapping[str, Any], line: int, registry: Registry)
         _check_turn(turn, f"turns[{number}]", tools, registry)
     if not any(map(_is_scored, turns)):
         raise RecordRefused("bad_value", "turns", "no turn has targets: nothing would be scored")
-    prompt, data = "\n\n".join(turn["user"] for turn in turns), {**extras, "turns": turns}
-    first = (Message("user", turns[0]["user"]),)
+    users = [_user(turn["user"], f"turns[{number}].user", folder) for number, turn in enumerate(turns)]
+    prompt, first = "\n\n".join(user.content for user in users), (users[0],)
+    if not all(isinstance(turn["user"], str) for turn in turns):
+        # The list in the record may have a data: address, which must not stay in memory.
+        pairs = zip(turns, users, strict=True)
+        turns = [{**turn, "user": user if user.parts else user.content} for turn, user in pairs]
+    data = {**extras, "turns": turns}
     category = checks.category_of(extras)
-    return Example(example_id, prompt, (), TURNS, category=category, metadata=data, line=line, messages=first)
+    kinds = kinds_in(users)
+    return Example(
+        example_id, prompt, (), TURNS, category=category, metadata=data, line=line, messages=first, media=kinds
+    )
 
 
 def _check_turn(turn: Any, field: str, tools: Sequence[Mapping[str, Any]], registry: Registry) -> None:
@@ -74,7 +87,23 @@ def _check_turn_fields(turn: Any, field: str) -> None:
     checks.check_names(turn, _OF_TURNS, f"{field}.")
     if "user" not in turn:
         raise RecordRefused("missing_required", f"{field}.user", "a turn begins with a message of the user")
-    checks.string(turn["user"], f"{field}.user")
+
+
+def _user(given: Any, field: str, folder: Path | None) -> Message:
+    content, messages = checks.prompt_of(given, folder, field)
+    return messages[0] if messages else Message("user", content)
+
+
+def user_message(turn: Mapping[str, object]) -> Message:
+    """Return the user's message of a checked turn."""
+    user = turn["user"]
+    return user if isinstance(user, Message) else Message("user", str(user))
+
+
+def asked_by(turns: Sequence[Mapping[str, object]]) -> list[object]:
+    """Return turns in the form that is hashed: a message with media counts with its content, not its paths."""
+    pairs = [(turn, turn["user"]) for turn in turns]
+    return [{**turn, "user": rendered([user])} if isinstance(user, Message) else turn for turn, user in pairs]
 
 
 def check_tools(extras: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
@@ -103,7 +132,7 @@ def script_of(example: Example) -> Script:
     """Return the script of a record with turns."""
     extras = example.metadata
     respond = from_table(extras["responses"]) if "responses" in extras else None
-    return Script([turn["user"] for turn in extras["turns"]], respond, extras.get("max_rounds", MAX_ROUNDS))
+    return Script([user_message(turn) for turn in extras["turns"]], respond, extras.get("max_rounds", MAX_ROUNDS))
 
 
 def score_turns(example: Example, response: Completion, registry: Registry) -> Score:
@@ -123,7 +152,7 @@ def score_turns(example: Example, response: Completion, registry: Registry) -> S
 def _turn(
     turn: Mapping[str, Any], exchanges: Sequence[Exchange], script: Script, registry: Registry, tools: Mapping[str, Any]
 ) -> dict[str, Any]:
-    shown: dict[str, Any] = {"user": turn["user"], "said": said_in(exchanges)}
+    shown: dict[str, Any] = {"user": user_message(turn).content, "said": said_in(exchanges)}
     if stopped := script.stopped(exchanges):
         shown["stopped"] = stopped
     if not _is_scored(turn):

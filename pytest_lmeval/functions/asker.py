@@ -7,6 +7,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
+from os import PathLike
 from typing import Any, TypeVar
 
 from pytest_lmeval.adapters.facts import AdapterFacts, adapter_name
@@ -14,18 +15,18 @@ from pytest_lmeval.adapters.protocol import ANY_OPTION, without_best_effort
 from pytest_lmeval.asking.ask import Answer
 from pytest_lmeval.asking.engine import Engine
 from pytest_lmeval.asking.transport import Job
-from pytest_lmeval.errors import AdapterError, RecordRefused, UsageError
+from pytest_lmeval.errors import AdapterError, RecordRefused, RequestRefused, UsageError
 from pytest_lmeval.extra import OF_MESSAGES, of_message, only
 from pytest_lmeval.functions.example import CURRENT, ExampleState, close_answered, close_failed, place
 from pytest_lmeval.functions.loop import Loop
 from pytest_lmeval.functions.steps import Step
 from pytest_lmeval.hashes import with_ordinal
 from pytest_lmeval.records.answers import KnownAnswers, Recall
-from pytest_lmeval.types import Completion, Exchange, Generate, Message, ToolCall
+from pytest_lmeval.types import Completion, Exchange, Generate, Media, Message, ToolCall
 
 _LOOK_S = 0.25
 _GATHER_S = 0.005
-Prompt = str | Sequence[Message | Completion | Mapping[str, Any]]
+Prompt = str | Sequence[str | Media | PathLike[str] | Message | Completion | Mapping[str, Any]]
 Note = Callable[[str, str, Exchange], None]
 """Called with an example's task and id, and a request with its answer."""
 Outcome = Answer | BaseException
@@ -132,7 +133,12 @@ class Asker:
     def _prepared(
         self, request: Generate, sent: Generate | None = None
     ) -> tuple[Completion | None, Generate, Generate]:
-        """Return a known answer, the request under which to store the answer, and the request to send."""
+        """Return a known answer, the request under which to store the answer, and the request to send.
+
+        Raise RequestRefused for media that the adapter does not accept.
+        """
+        if not isinstance(request.prompt, str):
+            self._check_media(request.prompt)
         # An example's threads share these counts.
         with self._lock:
             example = (request.task, request.id)
@@ -147,6 +153,14 @@ class Asker:
         if request.options and sent is None and ANY_OPTION not in self.facts.request_options:
             sent = self._with_options_taken(request)
         return None, request, request if sent is None else sent
+
+    def _check_media(self, prompt: Sequence[Message]) -> None:
+        for message in prompt:
+            for media in message.media if message.parts else ():
+                if media.kind not in self.facts.media:
+                    error = RequestRefused(f"adapter {self.name} accepts no {media.kind}: {media}")
+                    error.status, error.said = 400, {"message": str(error)}
+                    raise error
 
     def _with_options_taken(self, request: Generate) -> Generate:
         """Drop best-effort options that the adapter rejects; raise AdapterError for other rejected options."""
@@ -262,12 +276,23 @@ def answered(state: ExampleState, step: Step, asker: Asker, request: Generate) -
 
 
 def messages_of(prompt: Prompt) -> str | tuple[Message, ...]:
-    """Return a prompt in the format of requests; raise UsageError if it is neither text nor messages."""
+    """Return a prompt in the format of requests; raise UsageError if it is neither text, parts nor messages."""
     if isinstance(prompt, str):
         return str(prompt)
     if not isinstance(prompt, Sequence) or not prompt:
         raise UsageError(f"{place()}: lm.ask: expected a text or a list of messages, got {prompt!r:.80}")
+    if isinstance(prompt[0], str | Media | PathLike):
+        return (_of_parts("user", prompt),)
     return tuple(_message(each) for each in prompt)
+
+
+def _of_parts(role: str, given: Sequence[object]) -> Message:
+    from pytest_lmeval.media.given import message_from
+
+    try:
+        return message_from(role, given)
+    except UsageError as error:
+        raise UsageError(f"{place()}: lm.ask: {error}") from None
 
 
 def _message(given: object) -> Message:
@@ -279,6 +304,8 @@ def _message(given: object) -> Message:
         if isinstance(content, str) or (content is None and calls):
             answers = given.get("tool_call_id") or ""
             return Message(given["role"], content or "", calls, str(answers), of_message(given))
+        if isinstance(content, list | tuple) and content and not calls:
+            return _of_parts(given["role"], content)
     raise UsageError(f"{place()}: lm.ask: expected a message with role and content, both text, got {given!r:.80}")
 
 

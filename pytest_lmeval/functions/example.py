@@ -8,7 +8,6 @@ import hashlib
 import inspect
 import json
 import math
-import sys
 import threading
 import time
 from bisect import insort
@@ -16,14 +15,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from itertools import takewhile
-from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from pytest_lmeval.errors import AdapterError, BudgetSpent, LmevalError, ScoringError, UsageError
 from pytest_lmeval.functions.steps import Step, usage_of
 from pytest_lmeval.hashes import request_hash
 from pytest_lmeval.leaderboard.details import CALLED
-from pytest_lmeval.text import OURS, portable_path
+from pytest_lmeval.text import calling_frame, portable_path
 from pytest_lmeval.types import Completion, Generate, Message
 
 if TYPE_CHECKING:
@@ -190,7 +188,7 @@ class ExampleState:
 
     def record_call(self, what: str) -> object:
         """Record a call of ``what``, which does nothing until awaited; see :meth:`mark_awaited`."""
-        frame, made = _caller(), object()
+        frame, made = calling_frame(), object()
         self._unawaited[made] = what, frame.f_code.co_filename, frame.f_lineno
         return made
 
@@ -369,15 +367,8 @@ def cut(value: Any) -> Any:
 
 def place() -> str:
     """Return ``file:line`` of the innermost call outside this package."""
-    frame = _caller()
+    frame = calling_frame()
     return f"{portable_path(frame.f_code.co_filename)}:{frame.f_lineno}"
-
-
-def _caller() -> FrameType:
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(OURS):
-        frame = frame.f_back
-    return frame
 
 
 def _number(value: Any) -> float:

@@ -18,7 +18,7 @@ from pytest_lmeval.judging.prompt import judge_prompt
 from pytest_lmeval.judging.rubric import Rubric
 from pytest_lmeval.judging.verdicts import one_of, one_of_with_reason
 from pytest_lmeval.leaderboard.explained import RUBRIC_HEAD
-from pytest_lmeval.types import Generate, Message
+from pytest_lmeval.types import Generate, Media, Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,8 @@ def material(method: str, value: object) -> str:
     """Return a text unchanged, and any other value as JSON; raise ScoringError for a value without JSON."""
     if isinstance(value, str):
         return value
+    if media_in(value):
+        return "\n".join(map(str, value))  # type: ignore[call-overload]  # a list of texts and media
     dump = getattr(value, "model_dump", None)
     try:
         if value is not None and not isinstance(value, bytes):
@@ -88,6 +90,13 @@ def material(method: str, value: object) -> str:
     except (TypeError, ValueError, RecursionError):
         pass
     raise ScoringError(f"{method}: text: expected a text, or values that JSON has, got {value!r:.80}")
+
+
+def media_in(value: object) -> list[Media]:
+    """Return the media in a list of texts and media; an empty list for any other value."""
+    if not isinstance(value, list | tuple) or not all(isinstance(each, str | Media) for each in value):
+        return []
+    return [each for each in value if isinstance(each, Media)]
 
 
 def labelling(question: str, given: object, labels: Sequence[str], human_label: object, *, reason: bool) -> Inquiry:
@@ -100,7 +109,8 @@ def labelling(question: str, given: object, labels: Sequence[str], human_label: 
     verdict = one_of_with_reason(labels) if reason else one_of(labels)
     prompt = judge_prompt(question, {"text": text}, verdict.form)
 
-    made = partial(judged.Question, "lm.judge", verdict, (Message("user", prompt),))
+    message = Message.of_parts("user", (prompt, *media_in(given)))
+    made = partial(judged.Question, "lm.judge", verdict, (message,))
 
     def shown(found: Any) -> Mapping[str, Any]:
         by_people = {} if human_label is None else {"rubric": question[:RUBRIC_HEAD], "human_label": human_label}
@@ -124,7 +134,8 @@ def grading(rubric: Any, given: object, reference: str, levels: Any, human_label
         return said if human_label is None else {**said, "human_label": human_label}
 
     texts = {**({"reference": reference} if reference else {}), "text": material("lm.grade", given)}
-    return Inquiry("lm.grade", partial(about, by, "lm.grade", texts), lambda found: Grade(*found), shown)
+    make = partial(about, by, "lm.grade", texts, media=media_in(given))
+    return Inquiry("lm.grade", make, lambda found: Grade(*found), shown)
 
 
 def consulting(state: ExampleState, judge: Asker | None, inquire: Callable[[], Inquiry]) -> Asking[Any]:

@@ -11,7 +11,7 @@ from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.judging.question import Consultation, Question, consult, judge_of
 from pytest_lmeval.judging.rubric import Rubric
 from pytest_lmeval.judging.verdicts import level_of
-from pytest_lmeval.types import Generate, Message, Score
+from pytest_lmeval.types import Generate, Media, Message, Score
 
 
 class UnreadReply(ScoringError):
@@ -26,7 +26,8 @@ class UnreadReply(ScoringError):
 class Graded:
     """An example whose answer a judge grades; ``asked`` is the prompt to the model, "" if unknown.
 
-    ``judges`` has the run's judges; ``scorer`` is the name for the record of a reply.
+    ``judges`` has the run's judges; ``scorer`` is the name for the record of a reply. The judge sees the ``media`` of
+    the prompt, too.
     """
 
     task: str
@@ -34,6 +35,7 @@ class Graded:
     asked: str
     judges: Any = None
     scorer: str = "rubric"
+    media: tuple[Media, ...] = ()
 
     def __call__(self, text: str, targets: Sequence[str], extras: Mapping[str, Any]) -> Score:
         """Return the level that the judge gives ``text``; raise ScoringError if its reply cannot be read."""
@@ -51,9 +53,19 @@ class Graded:
         rubric = Rubric.of(extras.get("rubric"), extras.get("levels"))
         material = {"question": self.asked, "reference": "\nor\n".join(targets), "text": text}
         kept = {name: each for name, each in material.items() if each or name == "text"}
-        return about(rubric, self.scorer, kept, partial(Generate, task=self.task, id=self.example))
+        return about(rubric, self.scorer, kept, partial(Generate, task=self.task, id=self.example), self.media)
 
 
-def about(rubric: Rubric, asker: str, material: Mapping[str, str], make: Callable[..., Generate]) -> Question:
-    """Return the question that asks for a grade of ``material``, texts by their roles; ``make`` makes requests."""
-    return Question(asker, level_of(rubric), (Message("user", rubric.asks(material)),), make, rubric.sha256)
+def about(
+    rubric: Rubric,
+    asker: str,
+    material: Mapping[str, str],
+    make: Callable[..., Generate],
+    media: Sequence[Media] = (),
+) -> Question:
+    """Return the question that asks for a grade of ``material``, texts by their roles; ``make`` makes requests.
+
+    ``media``, which the material mentions, follow it.
+    """
+    message = Message.of_parts("user", (rubric.asks(material), *media))
+    return Question(asker, level_of(rubric), (message,), make, rubric.sha256)

@@ -15,6 +15,7 @@ from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.numbers import is_count, is_number
 from pytest_lmeval.records.answers import recorded_answer
 from pytest_lmeval.types import (
+    MEDIA_KINDS,
     WITHOUT_SCORE,
     ExampleAnswer,
     ExampleOutcome,
@@ -99,8 +100,20 @@ def recorded_messages(value: Iterable[Any]) -> tuple[Message, ...]:
 
 def _is_message(fields: Any) -> bool:
     calls = fields.get("tool_calls", [])
-    texts = (fields.get("role"), fields.get("content"), fields.get("tool_call_id", ""))
+    content = fields.get("content")
+    if isinstance(content, list):
+        media = [part for part in content if not isinstance(part, str)]
+        content = "" if media and all(map(_is_media, media)) else None
+    texts = (fields.get("role"), content, fields.get("tool_call_id", ""))
     return all(isinstance(text, str) for text in texts) and isinstance(calls, list) and all(map(_is_call, calls))
+
+
+def _is_media(part: Any) -> bool:
+    if not isinstance(part, dict):
+        return False
+    texts = [part[name] for name in (*MEDIA_KINDS, "type", "sha256", "detail") if name in part]
+    is_named = any(name in part for name in MEDIA_KINDS) and is_count(part.get("size", 0))
+    return is_named and all(isinstance(text, str) for text in texts)
 
 
 def _is_call(call: Any) -> bool:

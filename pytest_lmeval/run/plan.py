@@ -54,6 +54,7 @@ class RunPlan:
     name; such a task gets no requests. ``adapter`` is None until it is known. ``tasks`` are the tasks prepared for it,
     by the ``id`` of the unit's task. ``runs_programs`` means that a unit runs code written by the model,
     ``no_programs`` is the reason if that is impossible, and ``is_trusted`` means that those programs are ours.
+    ``media`` has the examples with media: their ids by task name and kind.
     """
 
     registry: Registry
@@ -65,6 +66,7 @@ class RunPlan:
     runs_programs: bool = False
     no_programs: str = ""
     is_trusted: bool = False
+    media: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
 
     def refusal(self, unit: Unit) -> str:
         """Return why a unit gets no requests, or ""."""
@@ -76,7 +78,8 @@ class Needs:
     """A task's needs besides a model; ``unit`` is the task's first selected unit.
 
     ``judges`` are specs; "" is the run's judge. ``metrics`` names all metrics, and ``packaged`` are the metrics that
-    import a package to score. ``programs`` means that a metric runs code written by the model.
+    import a package to score. ``programs`` means that a metric runs code written by the model. ``media`` has the ids of
+    the examples with media, by kind; ``sees_media`` are the judges of these examples.
     """
 
     unit: Any
@@ -84,6 +87,8 @@ class Needs:
     metrics: set[str] = field(default_factory=set)
     packaged: list[Metric] = field(default_factory=list)
     programs: bool = False
+    media: dict[str, list[str]] = field(default_factory=dict)
+    sees_media: set[str] = field(default_factory=set)
 
 
 def needs_of(
@@ -98,6 +103,10 @@ def needs_of(
         for spec in task.judges(example):
             if spec not in needs.judges and (spec or not has_judge(unit)):
                 needs.judges.add(spec)
+        if example.media:
+            needs.sees_media.update(task.judges(example))
+            for kind in example.media:
+                needs.media.setdefault(kind, []).append(example.id)
         for name in (task.metric_name(example), *task.further_metrics(example)):
             if name in needs.metrics:
                 continue
@@ -163,6 +172,10 @@ def plan_run(
         from pytest_lmeval.sandbox import require_level
 
         no_programs = require_level(settings.sandbox) or ""
+    media: dict[str, Mapping[str, Sequence[str]]] = {}
+    for name, needs in needed.items():
+        if needs.media:
+            media[name] = needs.media
     grouped = ((group, unit) for unit in units if (group := group_of(unit)) is not None)
     return RunPlan(
         registry,
@@ -171,6 +184,7 @@ def plan_run(
         runs_programs=programs and any(runs_code(unit.task, unit.example, registry) for unit in units),
         no_programs=no_programs,
         is_trusted=facts.trusted,
+        media=media,
     )
 
 
@@ -184,6 +198,10 @@ def put_to(plan: RunPlan, adapter: Any, facts: AdapterFacts) -> RunPlan:
             if facts.model_by_request and task.metric != METRIC and task.asks_model:
                 name = adapter_name(adapter)
                 raise UsageError(f"it names no model, and {name}: has none of its own: set --lm-adapter={name}:MODEL")
+            if task.name in plan.media:
+                from pytest_lmeval.run.media import check_media
+
+                check_media(plan.media[task.name], f"adapter {adapter_name(adapter)}", facts)
             tasks[key] = task.prepared(adapter)
         except UsageError as error:
             lacking.setdefault(task.name, f"{called(task)}: {error}")

@@ -20,6 +20,7 @@ from pytest_lmeval.run.answers import Engines, Judges, Model, ModelAnswers, OnWa
 from pytest_lmeval.run.plan import (
     RunPlan,
     Unit,
+    called,
     check_costs,
     check_named,
     check_selection,
@@ -120,6 +121,11 @@ class Run:
             check_costs(
                 [adapter, judge, *judges.made, judges.user_adapter], [each.unit.task for each in needed.values()]
             )
+        if plan.media:
+            from pytest_lmeval.run.media import lacking_of_judges
+
+            for task, reason in lacking_of_judges(needed, judge, judges.adapter):
+                lacking.setdefault(task.name, f"{called(task)}: {reason}")
         plan = replace(plan, lacking=lacking)
         return plan if adapter is None else put_to(plan, adapter, facts)
 

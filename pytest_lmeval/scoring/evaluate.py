@@ -195,8 +195,8 @@ def question_of(
     """
     content, scored = hashes(task, example, prompt)
     asked = task.requests(example, prompt) if requests is None else requests
-    # The role of a user's only message says nothing.
-    is_plain = isinstance(prompt, str) or (len(prompt) == 1 and prompt[0].role == "user")
+    # The role of a user's only message says nothing, but its media do.
+    is_plain = isinstance(prompt, str) or (len(prompt) == 1 and prompt[0].role == "user" and not prompt[0].parts)
     return ExampleQuestion(
         task=task.name,
         id=example.id,

@@ -276,7 +276,8 @@ def _shown(value: Any) -> Any:
         return value
     if callable(value):
         raise TypeError("a method is not a value; put () after its name to call it")
-    raise TypeError("a lazy list is not text; end the expression in |list or |join")
+    # Cells of a data set with bytes have the attribute.
+    raise TypeError(getattr(value, "no_text", "a lazy list is not text; end the expression in |list or |join"))
 
 
 @pass_context

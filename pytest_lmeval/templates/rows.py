@@ -6,7 +6,7 @@ column whose name is not a valid variable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,11 @@ class RowTemplate:
             return cls(field, compile_template(source))
         except TemplateFault as fault:
             raise RecordRefused("bad_value", field, str(fault)) from None
+
+    @property
+    def templates(self) -> Iterator[RowTemplate]:
+        """The template itself, as of a prompt that may have several."""
+        yield self
 
     def used(self, columns: Collection[str]) -> set[str]:
         """Return the names of all columns that the template uses; ``columns`` are the known ones."""
@@ -102,6 +107,29 @@ class RowValue:
     def fill(self, row: Mapping[str, Any]) -> Any:
         """Return the value for ``row``; raise RecordRefused as :meth:`RowTemplate.fill` does."""
         return walked(self.value, lambda each: each.value(row) if isinstance(each, RowTemplate) else each)
+
+
+@dataclass(frozen=True, slots=True)
+class PartsTemplate:
+    """A prompt of several parts: texts, and objects for media, whose values are templates, too."""
+
+    parts: Sequence[RowTemplate | RowValue]
+
+    @classmethod
+    def of(cls, given: Sequence[Any], field: str) -> PartsTemplate:
+        """Return the prompt with its templates compiled; raise RecordRefused for an invalid one."""
+        named = [(part, f"{field}[{number}]") for number, part in enumerate(given)]
+        return cls([(RowTemplate if isinstance(part, str) else RowValue).of(part, name) for part, name in named])
+
+    @property
+    def templates(self) -> Iterator[RowTemplate]:
+        """The templates of all parts."""
+        for part in self.parts:
+            yield from part.templates
+
+    def fill(self, row: Mapping[str, object]) -> list[Any]:
+        """Return the parts for ``row``; raise RecordRefused as :meth:`RowTemplate.fill` does."""
+        return [part.fill(row) for part in self.parts]
 
 
 def walked(value: Any, change: Callable[[Any], Any]) -> Any:

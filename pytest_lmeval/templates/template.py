@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from jinja2 import meta, nodes
+from jinja2 import Undefined, meta, nodes
 from jinja2.environment import Template as JinjaTemplate
 from jinja2.exceptions import TemplateSyntaxError, UndefinedError
 
@@ -79,7 +79,8 @@ class Template:
             for _ in self._value.root_render_func(context):
                 pass
             value = context.vars[_RESULT]
-            str(value)  # raises the error of an undefined value
+            if isinstance(value, Undefined):
+                str(value)  # raises its error
             return value
         except Exception as error:
             raise TemplateFault(self._shown(error)) from None

@@ -37,6 +37,7 @@ class LiteLLMAdapter(ServerModel[LiteLLMOptions]):
 
     kind = "litellm"
     request_options = frozenset({ANY_OPTION})
+    media = frozenset({"image", "audio", "file"})
 
     def __init__(self, model: str, /, **options: Any) -> None:
         super().__init__(model, read_options(options))

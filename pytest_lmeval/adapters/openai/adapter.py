@@ -39,12 +39,14 @@ class OpenAIAdapter(HttpAdapter[OpenAIOptions]):
     kind = "openai"
     assembly = StreamedChoice
     request_options = frozenset({ANY_OPTION})
+    media = frozenset({"image", "audio", "file"})
 
     def __init__(self, model: str, /, **options: object) -> None:
         super().__init__(model, read_options(options))
         if self._options.endpoint == "completions":
             # The chat endpoint cannot echo a prompt: without this method, no run asks for log-likelihoods.
             self.loglikelihood = self._loglikelihood
+            self.media = frozenset()
 
     def _headers(self, key: ApiKey) -> Mapping[str, str]:
         return {"Authorization": key.header("Bearer ")} if key else {}

@@ -8,7 +8,7 @@ from pytest_lmeval.adapters.openai.options import OpenAIOptions
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.extra import added
 from pytest_lmeval.stops import AsSent
-from pytest_lmeval.types import Generate
+from pytest_lmeval.types import Generate, Message
 
 _MOST_STOPS = 4
 """The largest number of stop texts that OpenAI's interface accepts."""
@@ -51,10 +51,19 @@ def _messages(system: str | None, request: Generate) -> list[dict[str, object]]:
     if isinstance(request.prompt, str):
         turns: list[dict[str, object]] = [{"role": "user", "content": request.prompt}]
     else:
-        turns = [added(turn.to_json(), turn.extra) if turn.extra else turn.to_json() for turn in request.prompt]
+        turns = [_turn(turn) for turn in request.prompt]
     if system is None or any(turn["role"] == "system" for turn in turns):
         return turns
     return [{"role": "system", "content": system}, *turns]
+
+
+def _turn(message: Message) -> dict[str, object]:
+    turn = message.to_json()
+    if message.parts:
+        from pytest_lmeval.adapters.openai.media import content_of
+
+        turn["content"] = content_of(message.parts)
+    return added(turn, message.extra) if message.extra else turn
 
 
 def _tools(options: OpenAIOptions, request: Generate) -> Mapping[str, object]:

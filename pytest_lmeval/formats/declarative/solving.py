@@ -160,7 +160,8 @@ class Solver:
     def _script(self, user_turns: Sequence[str] = ()) -> Script:
         assert isinstance(self.model, MultiTurnSolver)
         answers_calls = any(tool.responses is not None for tool in self.model.tools)
-        return Script(user_turns, self._respond if answers_calls else None, self.model.max_rounds)
+        said = [Message("user", text) for text in user_turns]
+        return Script(said, self._respond if answers_calls else None, self.model.max_rounds)
 
     def _respond(self, call: ToolCall) -> str:
         assert isinstance(self.model, MultiTurnSolver)

@@ -69,6 +69,7 @@ def add_options(parser: pytest.Parser) -> None:
     safe = "function- and class-scoped fixtures that may exist several times, so that examples with them run at once"
     parser.addini("lm_safe_fixtures", safe, type="args", default=[])
     parser.addini("lm_max_data_bytes", "largest data set that is read, in bytes uncompressed (default 1 GiB)")
+    parser.addini("lm_max_media_bytes", "largest image, audio or file in a prompt, in bytes (default 20 MiB)")
     parser.addini("lm_max_line_bytes", "longest line of a task file that is read", default=str(1 << 20))
 
 

@@ -93,11 +93,15 @@ def max_line_bytes(config: pytest.Config) -> int:
 
 
 def apply_ini_limits(config: pytest.Config) -> None:
-    """Apply ``lm_max_data_bytes`` and check ``lm_forward_paths``; raise pytest.UsageError for a bad value."""
+    """Apply the limits on data sets and media, check ``lm_forward_paths``; raise pytest.UsageError for a bad value."""
     if size := config.getini("lm_max_data_bytes"):
         from pytest_lmeval.data.limits import set_max_data_bytes
 
         with_usage_errors(lambda: set_max_data_bytes(size))
+    if size := config.getini("lm_max_media_bytes"):
+        from pytest_lmeval.data.limits import set_max_media_bytes
+
+        with_usage_errors(lambda: set_max_media_bytes(size))
     if paths := config.getini("lm_forward_paths"):
         from pytest_lmeval.functions.clients.body import ForwardPaths
 

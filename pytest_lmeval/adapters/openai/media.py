@@ -1,0 +1,33 @@
+"""Write the parts of a message in the format of OpenAI's chat interface, which litellm takes, too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from pytest_lmeval.errors import RequestRefused
+from pytest_lmeval.media import base64_of
+from pytest_lmeval.types import Media
+
+_FORMATS = {"audio/mpeg": "mp3", "audio/mp4": "m4a"}
+
+
+def content_of(parts: Sequence[str | Media]) -> list[dict[str, object]]:
+    """Return the content with these parts; raise RequestRefused for media that cannot be read or written."""
+    return [{"type": "text", "text": part} if isinstance(part, str) else _part(part) for part in parts]
+
+
+def _part(media: Media) -> dict[str, object]:
+    if media.kind == "image":
+        address = media.source if not media.sha256 else f"data:{media.type};base64,{base64_of(media)}"
+        return {
+            "type": "image_url",
+            "image_url": {"url": address, **({"detail": media.detail} if media.detail else {})},
+        }
+    if not media.sha256:
+        raise RequestRefused(f"{media}: chat completions take the address of an image, and the bytes of other media")
+    if media.kind == "audio":
+        name = _FORMATS.get(media.type) or media.type.removeprefix("audio/")
+        return {"type": "input_audio", "input_audio": {"data": base64_of(media), "format": name}}
+    data = f"data:{media.type};base64,{base64_of(media)}"
+    return {"type": "file", "file": {"filename": PurePath(media.source).name, "file_data": data}}

@@ -1,0 +1,51 @@
+"""Keep bytes of data sets and addresses in files of this process, not in memory."""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import shutil
+import tempfile
+import threading
+from functools import lru_cache, partial
+
+from pytest_lmeval.frozen import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The bytes in a cell of a data set: the file to which they were written, and a name for readers."""
+
+    path: str
+    source: str
+
+    @property
+    def no_text(self) -> str:
+        """The reason why a template cannot write the cell as text."""
+        return "the column has bytes, which are no text: write them as images, or as a part of the prompt"
+
+
+def spilled(data: bytes, digest: str = "") -> str:
+    """Write ``data``, with the SHA-256 ``digest``, to a private folder of this process; return the path."""
+    path = os.path.join(_folder(os.getpid()), digest or hashlib.sha256(data).hexdigest())
+    if not os.path.exists(path):
+        # Another thread must not see half a file.
+        unfinished = f"{path}.{threading.get_ident()}"
+        with open(unfinished, "wb") as file:
+            file.write(data)
+        os.replace(unfinished, path)
+    return path
+
+
+@lru_cache(maxsize=1)
+def _folder(process: int) -> str:
+    """Return the folder of ``process``, this process: a fork makes another folder."""
+    folder = tempfile.mkdtemp(prefix="lmeval-media-")
+    atexit.register(partial(_remove, folder, process))
+    return folder
+
+
+def _remove(folder: str, process: int) -> None:
+    if process == os.getpid():
+        shutil.rmtree(folder, ignore_errors=True)

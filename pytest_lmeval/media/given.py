@@ -1,0 +1,65 @@
+"""Read the parts of prompts in records and task files: texts, and objects such as ``{"image": "figures/1.png"}``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from pytest_lmeval.data.spilled import Cell
+from pytest_lmeval.errors import RecordRefused, UsageError
+from pytest_lmeval.media import of_path
+from pytest_lmeval.media.sources import MediaFault, media_of
+from pytest_lmeval.types import MEDIA_KINDS, Media, Message
+
+_EXPECTED = 'expected a text, or an object such as {"image": "PATH"}; its key is image, audio or file'
+_OF_CHAT = {"image_url": "image", "input_image": "image", "input_audio": "audio", "file": "file", "input_file": "file"}
+
+
+def message_of(given: Sequence[Any], field: str, folder: Path | None, role: str = "user") -> Message:
+    """Return the message whose content is the list ``given``; raise RecordRefused for the first fault in ``field``.
+
+    ``folder`` holds the file that names the media; None is the working folder.
+    """
+    return Message.of_parts(role, parts_of(given, field, folder))
+
+
+def parts_of(given: Sequence[Any], field: str, folder: Path | None) -> tuple[str | Media, ...]:
+    """Return the texts and media of a content; raise RecordRefused as :func:`message_of` does."""
+    return tuple([_part(part, f"{field}[{number}]", folder or Path()) for number, part in enumerate(given)])
+
+
+def message_from(role: str, given: Sequence[object]) -> Message:
+    """Return the message with the texts, media and paths that a function asks about; raise UsageError for others."""
+    parts: list[str | Media] = []
+    for part in given:
+        if not isinstance(part, str | Media | PathLike) or part == "":
+            expected = "expected texts, Image(...), Audio(...), File(...) or paths, and no messages beside them"
+            raise UsageError(f"{expected}, got {part!r:.80}")
+        parts.append(part if isinstance(part, str | Media) else of_path(Path(part)))
+    return Message.of_parts(role, parts)
+
+
+def _part(given: Any, field: str, folder: Path) -> str | Media:
+    if isinstance(given, str) and given:
+        return given
+    kinds = [name for name in given if name in MEDIA_KINDS] if isinstance(given, dict) else []
+    if len(kinds) != 1 or not given.keys() <= {kinds[0], "detail"}:
+        raise RecordRefused("bad_value", field, f"{_EXPECTED}; got {given!r:.80}{_hint(given)}")
+    (kind,) = kinds
+    source, detail = given[kind], given.get("detail", "")
+    if not isinstance(source, str | Cell) or not source or not isinstance(detail, str):
+        raise RecordRefused("bad_type", f"{field}.{kind}", f"expected a path or a data: address, got {source!r:.80}")
+    try:
+        return media_of(kind, source, folder, detail)
+    except MediaFault as fault:
+        raise RecordRefused("bad_value", f"{field}.{kind}", str(fault)) from None
+
+
+def _hint(given: Any) -> str:
+    if not isinstance(given, dict):
+        return ""
+    if kind := _OF_CHAT.get(str(given.get("type"))):
+        return f'; write {{"{kind}": "PATH"}}'
+    return ""

@@ -29,7 +29,9 @@ Rule = Callable[[str], Extraction]
 _LONE_LETTER = re.compile(r"(?<![A-Za-z])[A-E](?![A-Za-z])")
 _LETTER = re.compile(r"[A-E]")
 _LINE = re.compile(r"\S[^\r\n]*+")
-_OPENING_FENCE = re.compile(r"^([^`\n]*+)(`{3,}+)[^`\n]*+\n", re.MULTILINE)
+_OPENING_FENCE = re.compile(r"^([^`\n]*+)(`{3,}+)([^`\n]*+)\n", re.MULTILINE)
+_PYTHON = re.compile(r"[ \t{.]*+(?:python|python3|py|py3)(?![\w-])", re.IGNORECASE)
+_MOST_BLOCKS = 32  # each is searched for to the end of the text
 _CLOSING_FENCE = re.compile(r"^([ \t]*+)(`{3,}+)[ \t]*+$", re.MULTILINE)
 _FENCE_BEFORE_TEXT = re.compile(r"^([ \t]*+)(`{3,}+)", re.MULTILINE)
 _FENCE_AFTER_CODE = re.compile(r"(?<=[^\s`])()[ \t]*+(`{3,}+)[ \t]*+$", re.MULTILINE)
@@ -153,7 +155,10 @@ def _extract_first_line(text: str) -> Extraction:
 
 
 def _extract_code_block(text: str) -> Extraction:
-    r"""Return the body of the first block fenced by three or more backticks, or the whole text as not found.
+    r"""Return the body of a block fenced by three or more backticks, or the whole text as not found.
+
+    The block is the first of the first 32 whose info string names Python. If no block does, it is the first without an
+    info string, and otherwise the first.
 
     The rule follows CommonMark (https://spec.commonmark.org/0.31.2/#fenced-code-blocks): the info string may be
     anything, and a line of at least as many backticks, indented by at most three spaces more than the fence, closes the
@@ -165,14 +170,29 @@ def _extract_code_block(text: str) -> Extraction:
     The body is dedented by the fence's indentation, loses its final newline, and has ``\n`` for ``\r\n``.
     """
     unified = text.replace("\r\n", "\n")
-    opening = _OPENING_FENCE.search(unified)
+    opening, end = _best_block(unified)
     if opening is None:
         return Extraction(text, False)
-    end = _end_of_body(unified, opening)
     body = unified[opening.end() : end].removesuffix("\n")
     if end is None and not body.strip():
         return Extraction(text, False)
     return Extraction(_dedent(body, at_most=len(opening[1])), True)
+
+
+def _best_block(text: str) -> tuple[re.Match[str] | None, int | None]:
+    """Return the opening fence of the block that is likely to be the program, and the end of its body."""
+    found: list[tuple[re.Match[str], int | None]] = []
+    opening = _OPENING_FENCE.search(text)
+    while opening is not None and len(found) < _MOST_BLOCKS:
+        end = _end_of_body(text, opening)
+        found.append((opening, end))
+        if end is None or _PYTHON.match(opening[3]):
+            break
+        # The closing fence opens no block.
+        opening = _OPENING_FENCE.search(text, text.find("\n", end) + 1 or len(text))
+    python = [block for block in found if _PYTHON.match(block[0][3])]
+    plain = [block for block in found if not block[0][3].strip()]
+    return next(iter([*python, *plain, *found]), (None, None))
 
 
 def _end_of_body(text: str, opening: re.Match[str]) -> int | None:

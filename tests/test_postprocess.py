@@ -163,6 +163,23 @@ def test_a_right_program_whose_fence_has_text_behind_it_passes(project: Project)
 
 
 @each_row(
+    ("text", "body"),
+    [
+        ("```bash\npip install x\n```\n```python\ncode\n```", "code"),
+        ("```bash\npip install x\n```\n```\ncode\n```", "code"),
+        ("```\nan example\n```\n``` Py\ncode\n```", "code"),
+        ("```bash\na\n``` and then\n```python3\ncode", "code"),
+        ("```python-repl\n>>> 1\n```\n```{.python}\ncode\n```", "code"),
+        ("```json\n{}\n```\n```cpp\nx\n```", "{}"),
+        ("```python\ncode\n```\n```python\nf(1)\n```", "code"),
+        ("````markdown\n```python\nquoted\n```\n````\n```python\ncode\n```", "code"),
+    ],
+)
+def test_extract_code_block_prefers_python(text: str, body: str) -> None:
+    assert (body, True) == extract("extract_code_block", text)
+
+
+@each_row(
     "text",
     [
         pytest.param("def f():\n    return 1\n", id="no fence"),

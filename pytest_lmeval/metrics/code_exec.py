@@ -22,7 +22,7 @@ STDOUT_TAIL = 2000
 _FORMS = ("io_pairs", "stdouts", "tests")
 
 
-@metric("code_exec", extras=("entry_point", "timeout_s", *_FORMS), needs_sandbox=True)
+@metric("code_exec", extras=("entry_point", "stdin", "timeout_s", "tolerance", *_FORMS), needs_sandbox=True)
 def code_exec_record(prediction: str, targets: Sequence[str], extras: Extras, sandbox: Sandbox) -> Score:
     """Score a program by the extras ``io_pairs``, ``tests`` or ``stdouts``, else by targets that are expressions.
 
@@ -73,25 +73,36 @@ def code_exec_expressions(prediction: str, targets: Sequence[str], metadata: Ext
 
 
 def _by_pairs(prediction: str, plan: Pairs, limits: Limits, sandbox: Sandbox) -> Score:
-    from pytest_lmeval.sandbox.values import same, show, tagged
+    from pytest_lmeval.sandbox.values import show, tagged, within
 
     run = sandbox.call(prediction, plan.entry_point, [pair[:-1] for pair in plan.pairs], limits)
     wrong = []
     for pair, answer in zip(plan.pairs, run.answers, strict=True):
         *args, expected = map(tagged, pair)
-        if answer.kind == "value" and not same(expected, answer.value):
+        if answer.kind == "value" and not within(expected, answer.value, plan.tolerance):
             asked = f"{plan.entry_point}({', '.join(map(show, args))})"
             wrong.append(f"{asked} is {show(answer.value)}, expected {show(expected)}")
     return _score(run, wrong)
 
 
 def _by_stdout(prediction: str, plan: Stdouts, limits: Limits, sandbox: Sandbox) -> Score:
-    run = sandbox.script(prediction, limits)
-    printed = run.stdout.rstrip()
-    met = run.status == "pass" and run.stdout_whole and any(printed == target.rstrip() for target in plan.targets)
-    if run.status == "pass" and not run.stdout_whole:
-        run = replace(run, reason=f"more output than the recorded {limits.output_bytes} bytes")
-    return _all_or_nothing(run, met)
+    """Run the program for each stdin; a program that used up its time is not run again."""
+    from pytest_lmeval.metrics.parts.code_output import prints
+
+    passed, shown, total = 0, None, len(plan.runs)
+    for number, (stdin, targets) in enumerate(plan.runs, 1):
+        run = sandbox.script(prediction, limits, stdin)
+        met = run.status == "pass" and run.stdout_whole and prints(run.stdout, targets, plan.tolerance)
+        passed += met
+        if run.status == "pass" and not run.stdout_whole:
+            run = replace(run, reason=f"more output than the recorded {limits.output_bytes} bytes")
+        if shown is None or (not met and shown.status == "pass" and not shown.reason):
+            reason = run.reason or (f"run {number} of {total}: another output" if not met and total > 1 else "")
+            shown = replace(run, reason=reason)
+        if run.status in ("syntax_error", "timeout"):
+            break
+    assert shown is not None
+    return Score(passed / total, _details(shown, passed, total, shown.reason, shown.forgeable))
 
 
 def _holds(expression: Expression, value: Any) -> bool:

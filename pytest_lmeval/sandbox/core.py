@@ -66,14 +66,14 @@ class Sandbox:
         requests = [{"op": "evaluate", "source": source} for source in expressions]
         return self._twice(lambda: self._answers(program, requests, limits))
 
-    def script(self, program: str, limits: Limits) -> ProgramRun:
-        """Run the program as ``__main__``, with an empty stdin, to its end.
+    def script(self, program: str, limits: Limits, stdin: str = "") -> ProgramRun:
+        """Run the program as ``__main__`` to its end; it can read ``stdin``.
 
         The status is ``pass`` if the program reached its end. ``sys.exit()`` with the status 0 passes, too, but the
         only answer is then ``raised`` with the text ``SystemExit: 0``. A program that searches its own process for the
         token that reports the end can forge the report.
         """
-        return self._twice(lambda: self._script(program, limits))
+        return self._twice(lambda: self._script(program, limits, stdin))
 
     def check(self, program: str, tests: str, entry_point: str, limits: Limits) -> ProgramRun:
         """Run ``check(candidate)`` of the source ``tests`` in a second process, against the program's ``entry_point``.
@@ -124,11 +124,11 @@ class Sandbox:
             status, reason = "error", raised[0]
         return _run(session, status, reason, answers)
 
-    def _script(self, program: str, limits: Limits) -> ProgramRun:
+    def _script(self, program: str, limits: Limits, stdin: str) -> ProgramRun:
         token = secrets.token_hex(16)
         with self._session(limits) as session:
             try:
-                kind, *parts = session.ask({"op": "script", "source": _source(program), "token": token})
+                kind, *parts = session.ask({"op": "script", "source": _source(program), "token": token, "stdin": stdin})
             except ProgramEndError as ended:
                 status, reason, answer = ended.status, str(ended), NONE
             else:
@@ -138,7 +138,7 @@ class Sandbox:
     def _check(self, program: str, tests: str, entry_point: str, limits: Limits) -> ProgramRun:
         with self._session(limits) as session, self._session(limits) as judge:
             status, reason, names = _load(session, program)
-            if status == "pass" and entry_point not in names:
+            if status == "pass" and entry_point.partition(".")[0] not in names:
                 status, reason = "error", f"the program defines no function {entry_point!r}"
             relied: set[str] = set()
             if status == "pass":

@@ -139,6 +139,38 @@ def same(left: Any, right: Any) -> bool:
     return NAN not in text and text == _canonical(right)
 
 
+def within(expected: Any, value: Any, tolerance: float | None) -> bool:
+    """Return True if two tagged values are equal, apart from floats that differ by at most the tolerance.
+
+    Numbers in sets and in keys have to be equal.
+    """
+    if tolerance is None:
+        return same(expected, value)
+    wanted, given = _sequence(expected), _sequence(value)
+    if wanted is not None and given is not None:
+        return len(wanted) == len(given) and all(within(*pair, tolerance) for pair in zip(wanted, given, strict=True))
+    keys, others = _by_key(expected), _by_key(value)
+    if keys is not None and others is not None:
+        return keys.keys() == others.keys() and all(within(keys[key], others[key], tolerance) for key in keys)
+    if type(expected) in (int, float) and type(value) in (int, float) and float in (type(expected), type(value)):
+        return close(value, expected, tolerance)
+    return same(expected, value)
+
+
+def close(value: float, expected: float, tolerance: float) -> bool:
+    """Return True if the error of a number is at most the tolerance, absolute or relative to the expected number."""
+    try:
+        return abs(value - expected) <= tolerance * max(1.0, abs(expected))
+    except OverflowError:
+        return False
+
+
+def _by_key(item: Any) -> dict[str, Any] | None:
+    if isinstance(item, dict) and "dict" in item:
+        return {_canonical(key): value for key, value in item["dict"]}
+    return None
+
+
 def _sequence(item: Any) -> list[Any] | None:
     if isinstance(item, dict) and "tuple" in item:
         item = item["tuple"]

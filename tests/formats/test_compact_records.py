@@ -163,7 +163,10 @@ _ANY: st.SearchStrategy[Any] = st.recursive(
     max_leaves=5,
 )
 _EXTRAS = st.dictionaries(
-    st.sampled_from(["io_pairs", "tests", "stdouts", "entry_point", "timeout_s", "threshold", "post_process"]), _ANY
+    st.sampled_from(
+        ["io_pairs", "tests", "stdouts", "stdin", "tolerance", "entry_point", "timeout_s", "threshold", "post_process"]
+    ),
+    _ANY,
 )
 
 

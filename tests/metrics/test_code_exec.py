@@ -56,6 +56,9 @@ HUMANEVAL = needs.DATA / "humaneval" / "HumanEval.jsonl.gz"
         ("f() == 1j", Expression("f() == 1j")),
         ("f() == ...", Expression("f() == ...")),
         ("f(1) == 2 and f(2) == 3", Expression("f(1) == 2 and f(2) == 3")),
+        ("assert f(1) == 2", Expression("f(1)", "==", 2)),
+        (" assert f(1) == 2, 'no'\n", Expression("f(1)", "==", 2)),
+        ("assert f(1)", Expression("f(1)")),
     ],
 )
 def test_a_target_is_split_into_what_is_asked_and_what_is_expected(target: str, expected: Expression) -> None:
@@ -63,7 +66,7 @@ def test_a_target_is_split_into_what_is_asked_and_what_is_expected(target: str, 
     assert ("" == expected.operator) == expected.forgeable
 
 
-@each_row("target", ["", "f(", "x = 1", "assert f() == 1", "import os", "f()\0", "(" * 5000, "f() == 1; g()"])
+@each_row("target", ["", "f(", "x = 1", "assert f(); g()", "assert", "import os", "f()\0", "(" * 5000, "f() == 1; g()"])
 def test_a_target_that_is_no_expression_is_refused(target: str) -> None:
     with pytest.raises(RecordRefused, match=r"^bad_value targets: target 2: expected a Python expression") as caught:
         plan_targets(["f() == 1", target])
@@ -79,7 +82,12 @@ def test_extras_ask_in_one_of_three_forms() -> None:
     assert Pairs("f", ((1,),)) == plan_extras({"io_pairs": [[1]]}, ["ok"])
     assert Pairs("add", ((1, 2, 3),)) == plan_extras({"io_pairs": [[1, 2, 3]], "entry_point": "add"}, ["ok"])
     assert Tests(CHECK, "g") == plan_extras({"tests": CHECK, "entry_point": "g", "threshold": 0.5}, ["ok"])
-    assert Stdouts(("a", "b")) == plan_extras({"stdouts": True}, ["a", "b"])
+    assert Stdouts((("", ("a", "b")),)) == plan_extras({"stdouts": True}, ["a", "b"])
+    assert Stdouts((("1", ("a", "b")),)) == plan_extras({"stdouts": True, "stdin": "1"}, ["a", "b"])
+    by_run = Stdouts((("1", ("a",)), ("2", ("b",))), 0.1)
+    assert by_run == plan_extras({"stdouts": True, "stdin": ["1", "2"], "tolerance": 0.1}, ["a", "b"])
+    of_method = {"io_pairs": [[1]], "entry_point": "Solution.f", "tolerance": 1e-6}
+    assert Pairs("Solution.f", ((1,),), 1e-6) == plan_extras(of_method, ["ok"])
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
@@ -93,13 +101,19 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "a pair that is no list": ({"io_pairs": [[1, 2], 3]}, "bad_type", "extras.io_pairs"),
     "an empty pair": ({"io_pairs": [[]]}, "bad_value", "extras.io_pairs"),
     "a number too long": ({"io_pairs": [[10**4214, 1]]}, "bad_value", "extras.io_pairs"),
-    "a name that is none": ({"io_pairs": [[1]], "entry_point": "a.b"}, "bad_value", "extras.entry_point"),
+    "a name that is none": ({"io_pairs": [[1]], "entry_point": "a.b.c"}, "bad_value", "extras.entry_point"),
     "a keyword as name": ({"io_pairs": [[1]], "entry_point": "class"}, "bad_value", "extras.entry_point"),
     "a name of another type": ({"io_pairs": [[1]], "entry_point": 1}, "bad_type", "extras.entry_point"),
     "tests without a name": ({"tests": CHECK}, "bad_value", "extras.entry_point"),
     "tests of another type": ({"tests": [CHECK], "entry_point": "f"}, "bad_type", "extras.tests"),
     "tests without check": ({"tests": "assert f(1) == 2", "entry_point": "f"}, "bad_value", "extras.tests"),
     "tests that do not parse": ({"tests": "def check(:", "entry_point": "f"}, "bad_value", "extras.tests"),
+    "stdin without stdouts": ({"io_pairs": [[1]], "stdin": "1"}, "bad_value", "extras.stdin"),
+    "stdin of another type": ({"stdouts": True, "stdin": 1}, "bad_type", "extras.stdin"),
+    "more stdins than targets": ({"stdouts": True, "stdin": ["1", "2"]}, "bad_value", "extras.stdin"),
+    "tests with a tolerance": ({"tests": CHECK, "entry_point": "f", "tolerance": 0.1}, "bad_value", "extras.tolerance"),
+    "a tolerance of 0": ({"io_pairs": [[1]], "tolerance": 0}, "bad_value", "extras.tolerance"),
+    "a tolerance of null": ({"io_pairs": [[1]], "tolerance": None}, "bad_type", "extras.tolerance"),
     "stdouts false": ({"stdouts": False}, "bad_value", "extras.stdouts"),
     "stdouts of another type": ({"stdouts": ["a"]}, "bad_type", "extras.stdouts"),
     "stdouts as a number": ({"stdouts": 1}, "bad_type", "extras.stdouts"),
@@ -250,6 +264,99 @@ def test_pairs_met_before_a_timeout_count() -> None:
 )
 def test_stdout_is_compared_with_each_target(program: str, value: float) -> None:
     assert value == code_exec(program, ["6", "7\n"], {"stdouts": True}, SANDBOX).value
+
+
+SUM = ["3", "7"]
+
+
+@each_row(
+    ("program", "value"),
+    [
+        ("a, b = map(int, input().split())\nprint(a + b)", 1.0),
+        ("print(sum(map(int, open(0).read().split())))", 1.0),
+        ("import os\nprint(sum(map(int, os.read(0, 99).split())))", 1.0),
+        ("import sys\nprint(sum(map(int, sys.stdin.buffer.readline().split())), ' ')", 1.0),
+        ("print(3)", 0.5),
+        ("print(input())\nprint(input())", 0.0),
+    ],
+)
+def test_a_program_reads_each_stdin_and_prints_its_target(program: str, value: float) -> None:
+    extras = {"stdouts": True, "stdin": ["1 2\n", "3 4\n"]}
+    score = code_exec(program, SUM, extras, SANDBOX)
+
+    assert (value, 2 * value, 2) == (score.value, score.details["passed"], score.details["total"])
+
+
+def test_a_long_stdin_is_read_whole_and_endless_programs_run_once() -> None:
+    program = "import sys\nprint(len(sys.stdin.read()))"
+    assert 1.0 == code_exec(program, ["2000000"], {"stdouts": True, "stdin": "x" * 2_000_000}, SANDBOX).value
+    extras = {"stdouts": True, "stdin": ["1"] * 100, "timeout_s": 0.2}
+    assert "timeout" == code_exec("while True: pass", ["1"] * 100, extras, SANDBOX).details["code_status"]
+
+
+@each_row(
+    ("printed", "target", "value"),
+    [
+        ("0.30000000000000004 x", "0.3 x", 1.0),
+        ("0.3 x", "0.3 y", 0.0),
+        ("1 2\n3.0000001", "1 2 \n3", 1.0),
+        ("1 2 3", "1 2\n3", 0.0),
+        ("1000000.5", "1000001", 1.0),
+        ("nan", "0.3", 0.0),
+        ("1.1", "1", 0.0),
+    ],
+)
+def test_printed_numbers_may_differ_by_the_tolerance(printed: str, target: str, value: float) -> None:
+    program = f"print({printed!r})"
+    assert value == code_exec(program, [target], {"stdouts": True, "tolerance": 1e-6}, SANDBOX).value
+
+
+@each_row(
+    ("returned", "expected", "value"),
+    [
+        ("0.1 + 0.2", 0.3, 1.0),
+        ("[1, (0.1 + 0.2, {'a': 1 / 3})]", [1, [0.3, {"a": 0.333333333}]], 1.0),
+        ("{'b': 1 / 3}", {"a": 0.333333333}, 0.0),
+        ("3.0000001", 3, 1.0),
+        ("1000001", 1000000, 0.0),
+        ("float('nan')", 0.3, 0.0),
+        ("10 ** 400", 0.3, 0.0),
+        ("True", 1.0, 0.0),
+        ("'0.3'", 0.3, 0.0),
+    ],
+)
+def test_returned_floats_may_differ_by_the_tolerance(returned: str, expected: object, value: float) -> None:
+    program, extras = f"def f(): return {returned}", {"io_pairs": [[expected]], "tolerance": 1e-6}
+    assert value == code_exec(program, ["ok"], extras, SANDBOX).value
+
+
+def test_a_method_is_called_on_a_new_object() -> None:
+    program = "class Solution:\n    seen = 0\n    def f(self, x):\n        self.seen += x\n        return self.seen"
+    pairs = {"io_pairs": [[1, 1], [2, 2]], "entry_point": "Solution.f"}
+    tests = {"tests": "def check(candidate):\n    assert candidate(2) == 2\n", "entry_point": "Solution.f"}
+
+    assert 1.0 == code_exec(program, ["ok"], pairs, SANDBOX).value
+    assert 1.0 == code_exec(program, ["ok"], tests, SANDBOX).value
+    other = code_exec("def f(x): return x", ["ok"], pairs, SANDBOX)
+    assert (0.0, "NameError: the program defines no 'Solution'") == (other.value, other.details["reason"])
+
+
+@each_row(
+    "program",
+    [
+        "def f(): return len(str(10 ** 5000)) - 5001",
+        "def g(n): return n and 1 + g(n - 1)\ndef f(): return g(15000) - 15000",
+    ],
+)
+def test_long_numbers_and_deep_recursion_run(program: str) -> None:
+    assert 1.0 == code_exec(program, ["ok"], {"io_pairs": [[0]]}, SANDBOX).value
+
+
+def test_endless_recursion_through_c_code_only_fails_its_call() -> None:
+    program = "class A:\n    def __getattr__(self, name): return getattr(self, name + 'x')\n"
+    score = code_exec(f"{program}def f(n): return n or A().b", ["ok"], {"io_pairs": [[0, 0], [1, 1]]}, SANDBOX)
+
+    assert (0.5, "error") == (score.value, score.details["code_status"])
 
 
 def test_only_output_that_was_not_kept_whole_is_the_reason() -> None:

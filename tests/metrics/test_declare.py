@@ -31,7 +31,7 @@ def test_a_declaration_reaches_the_registry_whole() -> None:
     bleu_4, code_exec = registry.metric("bleu_4"), registry.metric("code_exec")
     assert (0.9, False, ()) == (bleu_4.threshold, bleu_4.needs_sandbox, bleu_4.extras)
     assert (1.0, True) == (code_exec.threshold, code_exec.needs_sandbox)
-    assert {"entry_point", "io_pairs", "stdouts", "tests", "timeout_s"} == set(code_exec.extras)
+    assert {"entry_point", "io_pairs", "stdin", "stdouts", "tests", "timeout_s", "tolerance"} == set(code_exec.extras)
 
 
 def test_a_declaration_says_what_its_decorator_was_given() -> None:

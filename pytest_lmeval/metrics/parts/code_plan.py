@@ -52,10 +52,14 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Calls of the function ``entry_point``: each pair is its arguments and, last, the expected value."""
+    """Calls of ``entry_point``: each pair is its arguments and, last, the expected value.
+
+    ``tolerance`` is the allowed error of floats, or None.
+    """
 
     entry_point: str
     pairs: tuple[tuple[Any, ...], ...]
+    tolerance: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +74,10 @@ class Tests:
 
 @dataclass(frozen=True, slots=True)
 class Stdouts:
-    """Outputs; the program must print one of them."""
+    """Runs of the program: for each, its stdin and the outputs of which it must print one."""
 
-    targets: tuple[str, ...]
+    runs: tuple[tuple[str, tuple[str, ...]], ...]
+    tolerance: float | None = None
 
 
 def timeout_of(mapping: Extras, prefix: str = "extras") -> float:
@@ -87,7 +92,7 @@ def timeout_of(mapping: Extras, prefix: str = "extras") -> float:
 
 
 def plan_targets(targets: Sequence[str]) -> tuple[Expression, ...]:
-    """Return the parsed targets; refuse targets that are not Python expressions."""
+    """Return the parsed targets, Python expressions or ``assert`` statements; refuse other targets."""
     if not targets:
         raise RecordRefused("bad_type", "targets", "expected at least one Python expression")
     return tuple(_expression(number, target) for number, target in enumerate(targets, 1))
@@ -99,14 +104,44 @@ def plan_extras(extras: Extras, targets: Sequence[str]) -> Pairs | Tests | Stdou
     if len(given) != 1:
         found = " and ".join(given) or "none of them"
         raise RecordRefused("bad_value", "extras", f"expected exactly one of {', '.join(FORMS)}, got {found}")
+    if "stdin" in extras and given != ["stdouts"]:
+        raise RecordRefused("bad_value", "extras.stdin", f"only a program with stdouts reads stdin, not {given[0]}")
     if given == ["io_pairs"]:
-        return Pairs(_entry_point(extras, "f"), _pairs(extras["io_pairs"]))
+        return Pairs(_entry_point(extras, "f"), _pairs(extras["io_pairs"]), _tolerance(extras))
     if given == ["tests"]:
+        if "tolerance" in extras:
+            raise RecordRefused(
+                "bad_value", "extras.tolerance", "tests compare by themselves: write the tolerance there"
+            )
         return Tests(_tests(extras["tests"]), _entry_point(extras, None))
     if extras["stdouts"] is not True:
         detail = "expected true, or no such key; the texts that the program prints are the targets"
         raise RecordRefused(_rule(extras["stdouts"], bool), "extras.stdouts", detail)
-    return Stdouts(tuple(targets))
+    return Stdouts(_runs(extras.get("stdin", ""), tuple(targets)), _tolerance(extras))
+
+
+def _runs(stdin: object, targets: tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the runs: one with any of the targets, or for a list of stdins one with each."""
+    if isinstance(stdin, str):
+        return ((stdin, targets),)
+    if not isinstance(stdin, list) or not all(isinstance(each, str) for each in stdin):
+        detail = f"expected the text that the program reads, or a list of texts, got {stdin!r:.80}"
+        raise RecordRefused("bad_type", "extras.stdin", detail)
+    if not stdin or len(stdin) != len(targets):
+        detail = f"expected one text for each of the {len(targets)} targets, got {len(stdin)}"
+        raise RecordRefused("bad_value", "extras.stdin", detail)
+    return tuple((text, (target,)) for text, target in zip(stdin, targets, strict=True))
+
+
+def _tolerance(extras: Extras) -> float | None:
+    value = extras.get("tolerance")
+    if value is None and "tolerance" not in extras:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise RecordRefused("bad_type", "extras.tolerance", f"expected a number, got {value!r:.80}")
+    if not 0 < value < 1:
+        raise RecordRefused("bad_value", "extras.tolerance", f"expected a number between 0 and 1, got {value!r:.80}")
+    return float(value)
 
 
 def _rule(value: object, kind: type) -> str:
@@ -115,10 +150,12 @@ def _rule(value: object, kind: type) -> str:
 
 def _entry_point(extras: Extras, default: str | None) -> str:
     name = extras.get("entry_point", default)
-    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+    parts = name.split(".") if isinstance(name, str) else ()
+    if not 1 <= len(parts) <= 2 or not all(part.isidentifier() and not keyword.iskeyword(part) for part in parts):
         rule = "bad_value" if "entry_point" not in extras else _rule(name, str)
-        raise RecordRefused(rule, "extras.entry_point", f"expected the name of a function, got {name!r:.80}")
-    return name
+        detail = f"expected the name of a function, or of a method as 'Solution.f', got {name!r:.80}"
+        raise RecordRefused(rule, "extras.entry_point", detail)
+    return str(name)
 
 
 def _pairs(pairs: object) -> tuple[tuple[Any, ...], ...]:
@@ -160,10 +197,24 @@ def _parse(source: str, mode: str, field: str, place: str) -> ast.AST:
         raise RecordRefused("bad_value", field, detail) from None
 
 
+def asserted(source: str) -> ast.expr | None:
+    """Return the expression of a single ``assert`` statement, without its message; None for other source."""
+    text = source.strip()
+    if not text.startswith("assert"):
+        return None
+    try:
+        body = ast.parse(text).body
+    except (MemoryError, RecursionError, SyntaxError, ValueError):
+        return None
+    return body[0].test if len(body) == 1 and isinstance(body[0], ast.Assert) else None
+
+
 def _expression(number: int, target: str) -> Expression:
-    tree = _parse(target.strip(), "eval", "targets", f"target {number}: ")
-    assert isinstance(tree, ast.Expression)
-    body = tree.body
+    body = asserted(target)
+    if body is None:
+        tree = _parse(target.strip(), "eval", "targets", f"target {number}: ")
+        assert isinstance(tree, ast.Expression)
+        body = tree.body
     if isinstance(body, ast.Compare) and len(body.ops) == 1:
         operator = type(body.ops[0]).__name__
         compared = _compared(body.left, operator, body.comparators[0])

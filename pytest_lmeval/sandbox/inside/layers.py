@@ -15,6 +15,8 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 SIGKILL = 9
 MOST_SIGNALS = 256
+# Room for calls from Python through C to Python, as deep as the host allows.
+STACK_BYTES = 64 * 1024 * 1024
 
 
 def attempt(name: str, step: Callable[..., object], *arguments: Any) -> tuple[str, str] | None:
@@ -46,6 +48,7 @@ def _limits(limits: Mapping[str, float]) -> None:
     _cap(resource.RLIMIT_CORE, 0)
     _cap(resource.RLIMIT_FSIZE, limits["file_bytes"])
     _cap(resource.RLIMIT_NOFILE, limits["open_files"])
+    _raise_stack()
     if sys.platform == "linux":
         # All processes of a user share one queue: a program that fills it would take it from the others.
         _cap(resource.RLIMIT_SIGPENDING, MOST_SIGNALS)
@@ -57,6 +60,13 @@ def _cap(which: int, limit: float) -> None:
     value, hard = int(limit), resource.getrlimit(which)[1]
     lowest = value if hard == resource.RLIM_INFINITY else min(value, hard)
     resource.setrlimit(which, (lowest, lowest))
+
+
+def _raise_stack() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    most = STACK_BYTES if hard == resource.RLIM_INFINITY else min(STACK_BYTES, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_STACK, (most, hard))
 
 
 def _tree(_: Mapping[str, float]) -> None:

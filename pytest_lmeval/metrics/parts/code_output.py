@@ -1,0 +1,43 @@
+"""Compare the output of a program with the expected texts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from pytest_lmeval.sandbox.values import close
+
+
+def prints(printed: str, targets: Iterable[str], tolerance: float | None) -> bool:
+    """Return True if the output equals a target, apart from whitespace at the end of its lines.
+
+    With a tolerance, lines are compared word by word, and words that are numbers may differ by it.
+    """
+    lines = _lines(printed)
+    return any(_equal(lines, _lines(target), tolerance) for target in targets)
+
+
+def _lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.rstrip().split("\n")]
+
+
+def _equal(printed: list[str], target: list[str], tolerance: float | None) -> bool:
+    if printed == target:
+        return True
+    if tolerance is None or len(printed) != len(target):
+        return False
+    pairs = [(ours.split(), theirs.split()) for ours, theirs in zip(printed, target, strict=True)]
+    return all(
+        len(ours) == len(theirs) and all(_near(*words, tolerance) for words in zip(ours, theirs, strict=True))
+        for ours, theirs in pairs
+    )
+
+
+def _near(printed: str, target: str, tolerance: float) -> bool:
+    if printed == target:
+        return True
+    try:
+        numbers = float(printed), float(target)
+    except ValueError:
+        return False
+    return all(map(math.isfinite, numbers)) and close(*numbers, tolerance)

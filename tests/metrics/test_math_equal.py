@@ -21,6 +21,7 @@ from pytest_lmeval.metrics.parts.worker import MetricWorker, TookTooLong, shared
 from tests import needs
 from tests.conftest import Project
 from tests.examples import examples
+from tests.tables import each_row
 
 SHARED = "pytest_lmeval.metrics.parts.worker.shared_worker"
 
@@ -68,6 +69,23 @@ def _status(worker: MetricWorker, prediction: str, *targets: str) -> str:
 
 def _misjudged(worker: MetricWorker, pairs: list[Pair]) -> list[Pair]:
     return [pair for pair in pairs if (_status(worker, pair.prediction, pair.reference) == "equal") != pair.equal]
+
+
+@each_row(
+    ("prediction", "target", "status"),
+    [
+        ("所以答案为 12。", "12", "equal"),
+        ("所以答案为 12。", "13", "different"),
+        ("답은 12", "12", "equal"),
+        ("ответ: 1/2", "0.5", "equal"),
+        ("12。", "12", "equal"),
+        # Six digits after the decimal point count, as the page says.
+        ("0.0000004", "0.0000001", "equal"),
+        ("0.000004", "0.000001", "different"),
+    ],
+)
+def test_prose_in_other_scripts_is_read_and_numbers_have_six_digits(prediction: str, target: str, status: str) -> None:
+    assert status == math_equal(prediction, [target], {}).details["math_status"]
 
 
 def test_the_table_has_hundreds_of_pairs_of_either_kind() -> None:

@@ -25,7 +25,10 @@ _CUT_OFF = re.compile(r"\$[^$\n\\^_{}]*+[\\^_{}][^$\n]*+\Z|\$[^$\n()]*+(?:\([^$\
 _OPERATOR = re.compile(r"[\w)\]}]\s*[-+*/^=<>]\s*\Z")
 _BEFORE, _AFTER = re.compile(r"\A(?:[=*]\s*)+(?=[\w$\\(.-])"), re.compile(r"[\s,;:]+\Z")
 _MARKED = re.compile(r"\$|\\boxed|\\\(|\\\[")
-_PROSE = re.compile(r"(?<![\\A-Za-z{])(?!and |or )[A-Za-z]{3,}[ ,:;]+(?=[\w$\\(-])|^#", re.MULTILINE)
+# Words, headings, and letters of scripts without mathematical use, from Cyrillic to Hangul.
+_PROSE = re.compile(
+    r"(?<![\\A-Za-z{])(?!and |or )[A-Za-z]{3,}[ ,:;]+(?=[\w$\\(-])|^#|[\u0400-\u1fff\u2e80-\ud7ff]", re.MULTILINE
+)
 # In a formula without prose: the numbers of a list, and a unit after a number.
 _ALONE = re.compile(r"\s*\\(?:text|mbox)\s*\{\s*(?:and|or)\s*\}\s*|\s+(?:and|or)\s+")
 _UNIT = re.compile(r"(?<=[\d}])\s++([A-Za-z]{3,20}|[a-z]{1,3}/[a-z]{1,3})\.?$")

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from pytest_lmeval import ToolCall, load_tasks
+from pytest_lmeval.cli import main
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.interop.convert.bfcl import convert_bfcl
-from pytest_lmeval.metrics.tool_calls import tool_calls
+from pytest_lmeval.loading import default_registry
+from pytest_lmeval.postprocess import Extraction, apply_metric
 from pytest_lmeval.types import Completion, Example
 from tests.tables import each_row
 
@@ -99,7 +101,7 @@ def question(id: str, *functions: Any, text: str = "Do it.") -> dict[str, Any]:
 
 
 def converted(tmp_path: Path, source: Path) -> Example:
-    (path,) = convert_bfcl(source, tmp_path / "out")
+    path = convert_bfcl(source, tmp_path / "out")[0]
     (task,) = load_tasks(path)
     (example,) = task.examples
     return example
@@ -107,8 +109,9 @@ def converted(tmp_path: Path, source: Path) -> Example:
 
 def score(example: Example, *calls: tuple[str, Any]) -> float:
     made = tuple(ToolCall(str(n), name, json.dumps(arguments)) for n, (name, arguments) in enumerate(calls))
-    found: Any = tool_calls(Completion("", tool_calls=made).output, example.targets, example.metadata)
-    return float(found.value)
+    metric = default_registry(entry_points=False).metric("tool_calls")
+    output = Extraction(Completion("", tool_calls=made).output, True)
+    return apply_metric(metric, output, example.targets, example.metadata).value
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +173,36 @@ def test_an_irrelevant_tool_must_not_be_called(tmp_path: Path) -> None:
     assert [1.0, 0.0] == [score(example), score(example, ("f", {}))]
 
 
+def test_any_call_is_right_where_the_tools_are_relevant(tmp_path: Path) -> None:
+    example = converted(tmp_path, published(tmp_path, "r", question("live_relevance_0-0-0", function("f", a=INTEGER))))
+    two = score(example, ("f", {}), ("f", {"a": 2}))
+    assert [0.0, 1.0, 1.0] == [score(example), score(example, ("f", {"a": 1})), two]
+
+
+def test_kinds_without_a_counterpart_are_left_out_and_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kinds = ("memory_0-customer-0", "web_search_0", "web_search_1", "multi_turn_base_0", "live_irrelevance_9")
+    lines = [{**question(kind, function("f")), "involved_classes": ["X"]} for kind in kinds]
+    lines.append({"id": "memory_1-x", "question": [[{"role": "user", "content": "?"}]]})
+    lines.append(question("irrelevance_1"))
+    source = tmp_path / "BFCL_v4_all.json"
+    source.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    assert 0 == main(["convert", "bfcl", str(source), "-o", str(tmp_path / "out")])
+    shown = capsys.readouterr().out
+    assert "left out: 2 web_search: its tools search the web" in shown
+    assert "left out: 2 memory: its tools keep state over several turns" in shown
+    assert "left out: 1 multi_turn: " in shown
+    assert "left out: 1 without any function to call" in shown
+    (task,) = load_tasks(tmp_path / "out" / "bfcl_v4_all.jsonl")
+    assert ["live_irrelevance_9"] == [example.id for example in task.examples]
+
+    source.write_text("".join(json.dumps(line) + "\n" for line in lines[1:3]))
+    with pytest.raises(UsageError, match="no record has a counterpart; left out: 2 web_search"):
+        convert_bfcl(source, tmp_path / "other")
+
+
 @each_row(
     ("record", "truth", "message"),
     [
@@ -178,11 +211,6 @@ def test_an_irrelevant_tool_must_not_be_called(tmp_path: Path) -> None:
         (question("simple_0", function("f")), ["f"], "expected ground_truth of one function by its name, got 'f'"),
         ({"id": "simple_0", "question": [[]], "function": {}}, [], "expected a list under 'function', got {}"),
         ({"id": "simple_0", "function": [function("f")], "question": "?"}, [], "expected a list under 'question'"),
-        (
-            {"id": "multi_turn_0", "question": [[]], "involved_classes": ["X"]},
-            [[]],
-            "its tools keep state over several",
-        ),
         (question("simple_0", function("f")), [{"g": {"a": [1]}}], "'g' is not among the functions"),
         ({"question": []}, [], "expected a str under 'id', got ''"),
     ],

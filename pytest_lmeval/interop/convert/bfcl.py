@@ -1,11 +1,12 @@
 """The Berkeley Function Calling Leaderboard as published: https://github.com/ShishirPatil/gorilla.
 
-Supports the Python kinds simple, multiple, parallel, parallel_multiple and irrelevance, live or not. Types become JSON
-Schema types (``dict`` becomes ``object``, ``float`` becomes ``number``), and dots in names become underscores.
+Supports the Python kinds simple, multiple, parallel, parallel_multiple, relevance and irrelevance, live or not. Types
+become JSON Schema types (``dict`` becomes ``object``, ``float`` ``number``), and dots in names become underscores.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 from pathlib import Path
@@ -17,27 +18,45 @@ from pytest_lmeval.metrics.parts.tool_schema import fault
 
 _TYPES = {"any": "string", "dict": "object", "float": "number", "tuple": "array"}
 _ANSWERS = "possible_answer"
-_NO_CALL = "irrelevance"
-_TURNS = "multi_turn"
+_NO_CALL, _ANY_CALL = "irrelevance", "relevance"
+_STATEFUL = "its tools keep state over several turns; write it as an eval function"
+_DROPPED = {
+    "multi_turn": _STATEFUL,
+    "memory": _STATEFUL,
+    "web_search": "its tools search the web",
+    "format_sensitivity": "it asks the questions of other files in other formats",
+}
 _MOST_VALUES = 200
 _OPTIONAL = ""
 
 
-def convert_bfcl(source: Path, destination: Path) -> list[Path]:
-    """Write ``NAME.jsonl`` for the published file ``source``, and return its path.
+class NoCounterpartError(ValueError):
+    """A record cannot be a record of a task; the text has its kind and the reason."""
 
-    Answers come from the file of the same name in the folder ``possible_answer`` beside it. Records with an empty list
-    of functions are skipped.
+
+def convert_bfcl(source: Path, destination: Path) -> list[Path]:
+    """Write ``NAME.jsonl`` for the published file ``source``, and ``NAME.left_out.txt`` for records that it leaves out.
+
+    Answers come from the file of the same name in the folder ``possible_answer`` beside it. Records of a kind without a
+    counterpart are left out and counted, and so are records with an empty list of functions. Raises UsageError if
+    no record has a counterpart.
     """
     answers = _answers(source)
-    records = [
-        _record(source, place, record, answers)
-        for place, record in read_records(source)
-        # If there is no function to call, every model is right.
-        if record.get("function") != []
-    ]
-    name = f"{source.name.partition('.')[0].lower()}.jsonl"
-    return NewFiles(destination, {name: encode_lines(records)}).write()
+    records = []
+    left_out: Counter[str] = Counter()
+    for place, record in read_records(source):
+        try:
+            records.append(_record(source, place, record, answers))
+        except NoCounterpartError as error:
+            left_out[str(error)] += 1
+    lines = [f"left out: {count} {reason}" for reason, count in left_out.items()]
+    if not records:
+        raise UsageError(f"{source}: no record has a counterpart; {'; '.join(lines)}")
+    name = source.name.partition(".")[0].lower()
+    files = {f"{name}.jsonl": encode_lines(records)}
+    if lines:
+        files[f"{name}.left_out.txt"] = "".join(f"{line}\n" for line in lines).encode()
+    return NewFiles(destination, files).write()
 
 
 def _answers(source: Path) -> Mapping[str, Any]:
@@ -49,21 +68,26 @@ def _answers(source: Path) -> Mapping[str, Any]:
 
 def _record(source: Path, place: str, record: Mapping[str, Any], answers: Mapping[str, Any]) -> dict[str, Any]:
     name = _of(record, "id", str, place)
-    if _TURNS in name:
-        raise UsageError(f"{place}: {name}: its tools keep state over several turns; write it as an eval function")
+    if kind := next((kind for kind in _DROPPED if name.startswith(kind)), None):
+        raise NoCounterpartError(f"{kind}: {_DROPPED[kind]}")
+    if record.get("function") == []:
+        raise NoCounterpartError("without any function to call")
     truth = record.get("ground_truth", answers.get(name))
-    if truth is None and _NO_CALL in name:
+    if truth is None and _ANY_CALL in name:  # "irrelevance", too
         truth = []
+    is_any_call = truth == [] and _ANY_CALL in name and _NO_CALL not in name
     if not isinstance(truth, list):
         where = source.parent / _ANSWERS / source.name
         raise UsageError(f"{place}: no list ground_truth for {name!r}, neither in the record nor in {where}")
     tools = [_tool(each, place) for each in _of(record, "function", list, place)]
     calls = [_call(each, tools, place) for each in truth]
+    # If any call is right, an answer is right unless it has no call.
+    negated = {"not": True} if is_any_call else {}
     return {
         "id": name,
         "prompt": _prompt(record, place),
         "metric": "tool_calls",
-        "extras": {"tools": tools, "calls": calls, "text": "bfcl"},
+        "extras": {"tools": tools, "calls": calls, "text": "bfcl", **negated},
     }
 
 
@@ -71,7 +95,7 @@ def _prompt(record: Mapping[str, Any], place: str) -> str:
     """Return the question; a blank line joins several messages."""
     turns = _of(record, "question", list, place)
     if len(turns) != 1:
-        raise UsageError(f"{place}: expected one turn in 'question', got {len(turns)}")
+        raise NoCounterpartError(f"with several turns: {_STATEFUL}")
     (messages,) = turns
     if not isinstance(messages, list) or not all(isinstance(each, dict) for each in messages):
         raise UsageError(f"{place}: expected messages with content in 'question', got {messages!r:.80}")
@@ -124,7 +148,7 @@ def _call(truth: Any, tools: Sequence[dict[str, Any]], place: str) -> dict[str, 
         of = properties.get(argument, {})
         right = [each for each in values if each != _OPTIONAL or (values == [each] and of.get("type") == "string")]
         if right:
-            accept[argument] = _alternatives(right, of, f"{place}: {name}.{argument}")
+            accept[argument] = _alternatives(right, of)
             properties[argument] = _widened(of, accept[argument])
     needed = tool["parameters"].get("required", ())
     optional = [each for each in accept if _OPTIONAL in arguments[each] and each not in needed]
@@ -138,7 +162,7 @@ def _widened(schema: dict[str, Any], values: Sequence[Any]) -> dict[str, Any]:
     return {**described, "anyOf": [schema, {"enum": invalid}]} if invalid else schema
 
 
-def _alternatives(values: Sequence[Any], schema: Mapping[str, Any], place: str) -> list[Any]:
+def _alternatives(values: Sequence[Any], schema: Mapping[str, Any]) -> list[Any]:
     """Return all right values; an object lists the values of each key, with an empty text for an optional key."""
     of_objects = schema.get("type") == "array" and schema.get("items", {}).get("type") == "object"
     found: list[Any] = []
@@ -151,7 +175,7 @@ def _alternatives(values: Sequence[Any], schema: Mapping[str, Any], place: str) 
         else:
             found.append(value)
     if len(found) > _MOST_VALUES:
-        raise UsageError(f"{place}: more than {_MOST_VALUES} right values: write this record as your own task")
+        raise NoCounterpartError(f"with more than {_MOST_VALUES} right values for an argument")
     return found
 
 

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from pytest_lmeval.arguments import level, share, whole
 from pytest_lmeval.cli.output import add_format, show, show_json
 from pytest_lmeval.cli.task_folder import Project
-from pytest_lmeval.compare.plan import ASSUMED_NOISE, Suite, SuitePlan, TaskPlan, measured_noise, plan
+from pytest_lmeval.compare.noise import NO_NOISE, Noise, measured_noise, repeats_of
+from pytest_lmeval.compare.plan import ASSUMED_NOISE, Planned, Suite, SuitePlan, TaskPlan, plan
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.aggregations import spent
 from pytest_lmeval.records.runfile import RunFile, examples_of, read_run
 from pytest_lmeval.report.tables import columns, percent
+from pytest_lmeval.run.library import ExampleUnit
+from pytest_lmeval.run.plan import check_repeats
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
-_HEADINGS = ("task", "examples", "clusters", "flips by chance", "smallest drop")
+_HEADINGS = ("task", "examples", "responses", "clusters", "flips by chance", "smallest drop")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -29,13 +32,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         dest="run_path",
         metavar="RUN",
         type=Path,
-        help="ledger.jsonl or leaderboard.json, for its cost, its examples if no PATH is given, and the share that "
-        "flips by chance if each was asked several times",
+        help="ledger.jsonl or leaderboard.json, for its cost, its scores, its examples if no PATH is given, and the "
+        "share that flips by chance if each was asked several times",
     )
     parser.add_argument(
         "--flip", metavar="F", type=share, help=f"share of examples that flips by chance (default {ASSUMED_NOISE})"
     )
-    parser.add_argument("--repeats", metavar="K", type=whole(1), default=1, help="--lm-repeats of the run (default 1)")
+    parser.add_argument(
+        "--repeats", metavar="K", type=whole(1), help="--lm-repeats of the run (default: those of the tasks, or 1)"
+    )
     parser.add_argument("--alpha", metavar="A", type=level, default=0.05, help="alpha of the gate (default 0.05)")
     add_format(parser, "text", "json")
     parser.set_defaults(run=run)
@@ -47,40 +52,52 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--drop 0: expected a drop above 0")
     ran = read_run(options.run_path) if options.run_path else None
     results = () if ran is None else examples_of(ran)
-    suite = _suite_of(results) if ran is not None and not options.paths else _suite_at(options.paths)
-    measured = {} if options.flip is not None else measured_noise(results)
-    usual = ASSUMED_NOISE if options.flip is None else options.flip
-    found = plan(suite, options.drop, measured, usual=usual, repeats=options.repeats, alpha=options.alpha)
+    is_run = ran is not None and not options.paths
+    suite = _suite_of(ran, results, options.repeats) if is_run else _suite_at(options.paths, options.repeats)
+    noise = {task: of for task, of in measured_noise(results).items() if task in suite}
+    if options.flip is not None:
+        noise = {task: replace(noise.get(task, NO_NOISE), flips=options.flip) for task in suite}
+    found = plan(suite, options.drop, noise, usual=ASSUMED_NOISE, alpha=options.alpha)
     if options.format == "json":
-        known = sorted(measured.keys() & suite.keys())
+        known = sorted(task for task, of in noise.items() if of.flips is not None and options.flip is None)
         show_json({**asdict(found), "spent": dict(spent(results)), "measured": known})
     else:
-        noise = _noise(found, measured, options.flip)
-        show([*_table(found), "", *_needed(found), *noise, *_cost(found, ran, results)])
+        show([*_table(found), "", *_needed(found), *_assumed(found, suite, noise), *_cost(found, ran, results)])
     return 0
 
 
-def _suite_at(paths: Sequence[Path]) -> Suite:
+def _suite_at(paths: Sequence[Path], repeats: int | None) -> Suite:
     """Return the examples that a run would collect from task files; raise UsageError if it would collect none."""
     project = Project()
-    suite: dict[str, list[str]] = {}
+    units: list[ExampleUnit] = []
     for file in project.files(paths):
         loaded = project.load(file, is_named=file.path in paths)
         if loaded.errors:
             raise UsageError(f"{loaded.errors[0].at(file.path)}; lmeval validate names all that is wrong")
-        for task in loaded.tasks:
-            suite.setdefault(task.name, []).extend(example.policy.cluster for example in task.examples)
-    if not any(suite.values()):
+        units += (ExampleUnit(task, example) for task in loaded.tasks for example in task.examples)
+    if not units:
         where = " ".join(map(str, paths)) or " ".join(map(str, project.folders))
         raise UsageError(f"no example in {where}; for eval functions, name one of their runs: --from LEDGER")
-    return {task: clusters for task, clusters in suite.items() if clusters}
+    check_repeats(units, repeats)
+    suite: dict[str, list[Planned]] = {}
+    for unit in units:
+        policy, metric = unit.example.policy, project.registry.metrics.get(unit.task.metric_name(unit.example))
+        is_graded = metric is not None and not metric.binary
+        planned = Planned(policy.cluster, policy.repeats or repeats or 1, is_graded)
+        suite.setdefault(unit.task.name, []).append(planned)
+    return suite
 
 
-def _suite_of(results: Sequence[ExampleResult]) -> Suite:
-    suite: dict[str, list[str]] = {}
+def _suite_of(ran: RunFile | None, results: Sequence[ExampleResult], repeats: int | None) -> Suite:
+    """Return the examples of a run, each with the repeats of its task."""
+    from_option = ran is not None and ran.manifest.get("repeats", 1) != 1
+    suite: dict[str, list[Planned]] = {}
     for result in results:
         if result.decides:
-            suite.setdefault(result.task, []).append(result.cluster)
+            own = 0 if from_option else len(repeats_of(result))
+            if own and repeats not in (None, own):
+                raise UsageError(f"--repeats {repeats}: {result.task} has {own} repeats of its own; omit the option")
+            suite.setdefault(result.task, []).append(Planned(result.cluster, own or repeats or 1))
     if not suite:
         raise UsageError("the run has no example to plan with")
     return suite
@@ -93,13 +110,14 @@ def _table(found: SuitePlan) -> list[str]:
 
 def _row(task: TaskPlan) -> list[str]:
     smallest = "none" if task.detectable is None else _points(task.detectable)
-    return [printable(task.task, keep=""), f"{task.examples:,}", f"{task.clusters:,}", percent(task.noise), smallest]
+    counts = (f"{count:,}" for count in (task.examples, task.responses, task.clusters))
+    return [printable(task.task, keep=""), *counts, percent(task.noise), smallest]
 
 
 def _needed(found: SuitePlan) -> Iterator[str]:
     need, overall = found.needed, found.overall
-    asked = "once" if found.repeats == 1 else f"{found.repeats} times"
-    yield "smallest drop: what two runs of the suite would show with 80 % power, each example asked " + asked
+    lost = "examples, or all of a cluster," if overall.clusters < overall.examples else "examples"
+    yield f"smallest drop: two runs of the suite show it with 80 % power, if some {lost} lose their whole score"
     if overall.detectable is not None and overall.detectable <= need.drop:
         yield f"a drop of {_points(need.drop)} of the overall score would be detected"
         return
@@ -110,28 +128,45 @@ def _needed(found: SuitePlan) -> Iterator[str]:
         yield f"  {need.examples:,} examples instead of {overall.examples:,}{shared}"
     else:
         yield "  more examples than can be asked"
-    yield "  or " + (f"--lm-repeats {need.repeats}" if need.repeats else "no number of repeats: too few examples")
+    yield "  or " + (_more_often(found, need.repeats) if need.repeats else "no number of repeats: too few examples")
 
 
-def _noise(found: SuitePlan, measured: dict[str, float], given: float | None) -> Iterator[str]:
-    assumed = [task.task for task in found.tasks if task.task not in measured]
-    if not assumed or given is not None:
-        return
-    named = "" if len(assumed) == len(found.tasks) else f" in {', '.join(printable(name, keep='') for name in assumed)}"
-    how = "a run with --lm-repeats measures it; --flip F sets it"
-    yield f"{percent(ASSUMED_NOISE)} flips by chance{named} is an assumption: {how}"
+def _more_often(found: SuitePlan, times: int) -> str:
+    if found.overall.responses == found.overall.examples * found.repeats:
+        return f"--lm-repeats {times}"
+    return f"{times} times as many repeats of each task"
+
+
+def _assumed(found: SuitePlan, suite: Suite, noise: Mapping[str, Noise]) -> Iterator[str]:
+    of = {task.task: noise.get(task.task, NO_NOISE) for task in found.tasks}
+    if flips := [task for task in of if of[task].flips is None]:
+        how = "a run with --lm-repeats measures it; --flip F sets it"
+        yield f"{percent(ASSUMED_NOISE)} flips by chance{_of(flips, of)} is an assumption: {how}"
+    together = [task.task for task in found.tasks if task.shared is not None and of[task.task].shared is None]
+    if together:
+        yield (
+            f"flips in a cluster are assumed to happen together{_of(together, of)}, the careful end: a run with "
+            "--lm-repeats measures it"
+        )
+    if graded := [task for task in of if of[task].loss is None and any(each.is_graded for each in suite[task])]:
+        yield f"scores are assumed to fall from 1 to 0{_of(graded, of)}, the careful end: --from RUN measures them"
+
+
+def _of(tasks: Sequence[str], every: Collection[str]) -> str:
+    return "" if len(tasks) == len(every) else f" in {', '.join(printable(name, keep='') for name in tasks)}"
 
 
 def _cost(found: SuitePlan, ran: RunFile | None, results: Sequence[ExampleResult]) -> Iterator[str]:
     if ran is None:
         return
     used = spent(results)
-    before = max([1, *(len(result.outputs) for result in results)])
-    counts = {"now": found.overall.examples * found.repeats}
-    if found.needed.examples > found.overall.examples:
-        counts["with those examples"] = found.needed.examples * found.repeats
-    if (found.needed.repeats or 0) > found.repeats:
-        counts["with those repeats"] = found.overall.examples * (found.needed.repeats or 1)
+    before = sum(len(repeats_of(result)) or 1 for result in results) / max(1, len(results))
+    now, need = found.overall.responses, found.needed
+    counts = {"now": now}
+    if need.examples > found.overall.examples:
+        counts["with those examples"] = round(now / found.overall.examples * need.examples)
+    if (need.repeats or 0) > found.repeats:
+        counts["with those repeats"] = now // found.repeats * (need.repeats or 1)
     each = used.get("cost_per_example")
     for name, responses in counts.items():
         cost = "" if each is None else f", cost {each / before * responses:.4g}"

@@ -30,30 +30,33 @@ class Needed:
 class Variances:
     """Sums of the squared parts of an overall change: ``spread`` if chance causes it, ``weight`` if it is the largest.
 
-    ``spread`` is for runs with ``repeats`` responses to each of ``examples`` examples.
+    ``spread`` is for runs with ``repeats`` responses to each of ``examples`` examples. In a drop, the scores of some
+    examples fall by ``loss``.
     """
 
     spread: float
     weight: float
     examples: int
     repeats: int = 1
+    loss: float = 1.0
 
     def needed(self, alpha: float, drops: Sequence[float] = DROPS) -> tuple[Needed, ...]:
         """Return, for each drop, the repeats or examples needed to detect it in a test at ``alpha``."""
-        spread, weight, count = self.spread, self.weight, self.examples
+        spread, weight, count = self.spread / self.loss**2, self.weight, self.examples
         return tuple(
             Needed(
                 drop,
                 # Twice the responses halve the noise, but do not change a real drop.
-                _least(partial(_shows, drop, alpha, (spread * self.repeats, 0.0), (0.0, weight)), _MOST_REPEATS),
-                _least(partial(_shows, drop, alpha, (spread * count, weight * count), (0.0, 0.0))) or 0,
+                _least(partial(_shows, share, alpha, (spread * self.repeats, 0.0), (0.0, weight)), _MOST_REPEATS),
+                _least(partial(_shows, share, alpha, (spread * count, weight * count), (0.0, 0.0))) or 0,
             )
-            for drop in drops
+            for drop, share in ((drop, drop / self.loss) for drop in drops)
         )
 
     def detectable(self, alpha: float) -> float | None:
         """Return the smallest drop that such runs detect four times in five; None if they detect no drop."""
-        return detectable_drop(self.spread, self.weight, alpha)
+        drop = detectable_drop(self.spread / self.loss**2, self.weight, alpha)
+        return None if drop is None else drop * self.loss
 
 
 def overall_level(alpha: float, tasks: int) -> float:

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pytest_lmeval.compare.needed import Needed, Variances, overall_level
-from pytest_lmeval.types import OVERALL, ExampleResult
+from pytest_lmeval.compare.noise import NO_NOISE, Noise
+from pytest_lmeval.types import OVERALL
 
 ASSUMED_NOISE = 0.1
 """The assumed share of examples that flip by chance between two runs, if no run measured it."""
 
-Suite = Mapping[str, Sequence[str]]
-"""The cluster of each example, by task; "" if an example has no cluster."""
+
+class Planned(NamedTuple):
+    """An example of a suite: its cluster, or "", the number of its responses, and whether its score is graded."""
+
+    cluster: str = ""
+    responses: int = 1
+    is_graded: bool = False
+
+
+Suite = Mapping[str, Sequence[Planned]]
+"""The examples of each task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,19 +32,25 @@ class TaskPlan:
     """The power of a task, or of all tasks.
 
     ``clusters`` is the number of independent units. ``noise`` is the share of examples that flip by chance between two
-    runs with one response per example. ``detectable`` is the smallest drop detected with 80 % power, or None.
+    runs with one response per example. ``shared`` is 0.0 if the flips in a cluster are independent, and 1.0 if they
+    happen together; None without clusters. ``detectable`` is the smallest drop detected with 80 % power, or None.
     """
 
     task: str
     examples: int
+    responses: int
     clusters: int
     noise: float
+    shared: float | None
     detectable: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class SuitePlan:
-    """The power of a suite with ``repeats`` responses per example; ``needed`` is for the drop that the user wants."""
+    """The power of a suite with ``repeats`` responses per example; ``needed`` is for the drop that the user wants.
+
+    If the numbers of responses differ, ``repeats`` is 1, and ``needed.repeats`` multiplies all of them.
+    """
 
     tasks: tuple[TaskPlan, ...]
     overall: TaskPlan
@@ -43,46 +59,94 @@ class SuitePlan:
     alpha: float
 
 
-def plan(
-    suite: Suite, drop: float, noise: Mapping[str, float], *, usual: float, repeats: int = 1, alpha: float = 0.05
-) -> SuitePlan:
-    """Return the power of a suite; ``noise`` has the noise of some tasks, and ``usual`` is the noise of other tasks.
+@dataclass(slots=True)
+class _Unit:
+    """A cluster, or an example without one: sums over its examples, each with its weight in the mean.
 
-    The plan assumes that flips in a cluster are independent. As in the gate, a task's test has the level of Holm's
-    first step, and the overall test has half of alpha; the test of a single task has alpha.
+    Independent noise adds up as ``independent``, a variance. Noise that moves together adds up as ``together``, a
+    deviation.
+    """
+
+    weight: float = 0.0
+    independent: float = 0.0
+    together: float = 0.0
+
+
+@dataclass(slots=True)
+class _Units:
+    """The independent units of one task or of several, with the mean loss of their tasks."""
+
+    by_name: dict[object, _Unit] = field(default_factory=dict)
+    examples: int = 0
+    loss: float = 1.0
+
+    def add(self, example: Planned, weight: float, noise: Noise) -> None:
+        """Count an example; the fields of ``noise`` are numbers."""
+        self.examples += 1
+        unit = self.by_name.setdefault(example.cluster or self.examples, _Unit())
+        variance = (noise.flips or 0.0) / example.responses * weight * weight
+        shared = noise.shared or 0.0
+        unit.weight += weight
+        unit.independent += (1 - shared) * variance
+        unit.together += math.sqrt(shared * variance)
+
+    @property
+    def weight(self) -> float:
+        """The sum of the squared weights."""
+        return math.fsum(unit.weight**2 for unit in self.by_name.values())
+
+    def variances(self, repeats: int = 1) -> Variances:
+        """Return what chance and a drop add to the change of a mean."""
+        spread = math.fsum(unit.independent + unit.together**2 for unit in self.by_name.values())
+        return Variances(spread, self.weight, self.examples, repeats, self.loss)
+
+
+def plan(suite: Suite, drop: float, noise: Mapping[str, Noise], *, usual: float, alpha: float = 0.05) -> SuitePlan:
+    """Return the power of a suite; ``noise`` is the measured noise of some tasks.
+
+    If it was not measured, the share ``usual`` of the examples flips. The flips in a cluster then happen together, and
+    a score that is lost was 1. A drop is a number of examples, or of whole clusters, that lose their score. As in the
+    gate, a task's test has the level of Holm's first step, and the overall test has half of alpha; the test of a single
+    task has alpha.
     """
     count = len(suite)
     share = overall_level(alpha, count)
-    tasks, spread, weight = [], 0.0, 0.0
-    for task, clusters in sorted(suite.items()):
-        sizes = [*Counter(filter(None, clusters)).values(), *(1 for name in clusters if not name)]
-        flips = noise.get(task, usual)
-        own = _variances(sizes, flips, repeats)
-        tasks.append(TaskPlan(task, len(clusters), len(sizes), flips, own.detectable(share / count)))
-        spread += own.spread / count**2
-        weight += own.weight / count**2
-    examples = sum(task.examples for task in tasks)
-    whole = Variances(spread, weight, examples, repeats)
-    mean_noise = math.fsum(task.noise * task.examples for task in tasks) / examples
-    overall = TaskPlan(OVERALL, examples, sum(task.clusters for task in tasks), mean_noise, whole.detectable(share))
-    return SuitePlan(tuple(tasks), overall, whole.needed(share, (drop,))[0], repeats, alpha)
+    tasks, together, losses, weights = [], _Units(), [], []
+    for task, examples in sorted(suite.items()):
+        own, of = _Units(), _known(noise.get(task, NO_NOISE), usual)
+        for example in examples:
+            own.add(example, 1 / len(examples), of)
+            together.add(example, 1 / len(examples) / count, of)
+        own.loss = of.loss or 1.0
+        losses.append(own.loss * own.weight)
+        weights.append(own.weight)
+        tasks.append(_planned(task, examples, own, of, share / count))
+    together.loss = math.fsum(losses) / math.fsum(weights)
+    everything = [example for examples in suite.values() for example in examples]
+    mean = Noise(math.fsum(task.noise * task.examples for task in tasks) / len(everything))
+    overall = _planned(OVERALL, everything, together, mean, share)
+    counts = {example.responses for example in everything}
+    repeats = counts.pop() if len(counts) == 1 else 1
+    return SuitePlan(tuple(tasks), overall, together.variances(repeats).needed(share, (drop,))[0], repeats, alpha)
 
 
-def measured_noise(results: Sequence[ExampleResult]) -> dict[str, float]:
-    """Estimate, for each task with repeats, the share of examples that would flip between two runs.
-
-    The estimate is twice the variance of an example's scores over its repeats.
-    """
-    variances: dict[str, list[float]] = {}
-    for result in results:
-        scores = result.details.get("scores")
-        if result.score is not None and isinstance(scores, Sequence) and len(scores) > 1:
-            mean = math.fsum(scores) / len(scores)
-            variance = math.fsum((score - mean) ** 2 for score in scores) / (len(scores) - 1)
-            variances.setdefault(result.task, []).append(2 * variance)
-    return {task: min(1.0, math.fsum(found) / len(found)) for task, found in variances.items()}
+def _known(noise: Noise, usual: float) -> Noise:
+    """Return the noise with an assumption in place of what was not measured: the careful end, for all but flips."""
+    return Noise(
+        usual if noise.flips is None else noise.flips,
+        1.0 if noise.shared is None else noise.shared,
+        1.0 if noise.loss is None else noise.loss,
+    )
 
 
-def _variances(sizes: Sequence[int], noise: float, repeats: int) -> Variances:
-    count = sum(sizes)
-    return Variances(noise / count / repeats, sum(size * size for size in sizes) / count**2, count, repeats)
+def _planned(task: str, examples: Sequence[Planned], units: _Units, noise: Noise, alpha: float) -> TaskPlan:
+    clusters = len(units.by_name)
+    return TaskPlan(
+        task,
+        len(examples),
+        sum(example.responses for example in examples),
+        clusters,
+        noise.flips or 0.0,
+        noise.shared if clusters < len(examples) else None,
+        units.variances().detectable(alpha),
+    )

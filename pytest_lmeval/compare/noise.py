@@ -1,0 +1,90 @@
+"""Measure how much the scores of a task vary by chance, from a run's repeats."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pytest_lmeval.types import ExampleResult
+
+Repeats = Sequence[float]
+"""The scores of one example, one for each repeat."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """The noise of a task; None if the run did not measure it.
+
+    ``flips`` is the share of examples that flip by chance between two runs with one response per example: twice the
+    variance of an example's scores. ``shared`` is 0.0 if the scores in a cluster vary independently, and 1.0 if they
+    move together. ``loss`` is the mean square of a score over its mean: the size of a drop if examples lose their whole
+    score. It is 1.0 for right-or-wrong scores.
+    """
+
+    flips: float | None = None
+    shared: float | None = None
+    loss: float | None = None
+
+
+NO_NOISE = Noise()
+
+
+def measured_noise(results: Iterable[ExampleResult]) -> dict[str, Noise]:
+    """Return the noise of each task of a run."""
+    tasks: dict[str, dict[str, list[Repeats]]] = {}
+    for number, result in enumerate(results):
+        if result.decides and result.score is not None:
+            clusters = tasks.setdefault(result.task, {})
+            clusters.setdefault(result.cluster or f"\0{number}", []).append(repeats_of(result) or [result.score])
+    return {task: _noise([*clusters.values()]) for task, clusters in tasks.items()}
+
+
+def repeats_of(result: ExampleResult) -> Repeats:
+    """Return the scores of the repeats; empty if the example was asked once, or has no score."""
+    scores = result.details.get("scores")
+    return scores if result.score is not None and isinstance(scores, list | tuple) and len(scores) > 1 else ()
+
+
+def _noise(clusters: Sequence[Sequence[Repeats]]) -> Noise:
+    examples = [repeats for cluster in clusters for repeats in cluster]
+    variances = [_variance(repeats) for repeats in examples if len(repeats) > 1]
+    flips = min(1.0, 2 * math.fsum(variances) / len(variances)) if variances else None
+    return Noise(flips, _shared(clusters), _loss(clusters))
+
+
+def _shared(clusters: Sequence[Sequence[Repeats]]) -> float | None:
+    """Return the share of the covariance that scores in clusters could have; None without clusters or repeats."""
+    found, most = [], []
+    for cluster in clusters:
+        if len(cluster) > 1 and min(map(len, cluster)) > 1:
+            own = [_variance(repeats) for repeats in cluster]
+            found.append(_variance(_totals(cluster)) - math.fsum(own))
+            most.append(math.fsum(map(math.sqrt, own)) ** 2 - math.fsum(own))
+    if not found:
+        return None
+    total = math.fsum(most)
+    return min(1.0, max(0.0, math.fsum(found) / total)) if total > 0 else 0.0
+
+
+def _loss(clusters: Sequence[Sequence[Repeats]]) -> float | None:
+    scores, squares = [], []
+    for cluster in clusters:
+        score = math.fsum(math.fsum(repeats) / len(repeats) for repeats in cluster)
+        totals = _totals(cluster)
+        by_chance = _variance(totals) / len(totals) if len(totals) > 1 else 0.0
+        scores.append(score)
+        squares.append(max(0.0, score * score - by_chance))
+    largest = math.fsum(scores) * sum(len(cluster) ** 2 for cluster in clusters)
+    loss = sum(map(len, clusters)) * math.fsum(squares) / largest if largest > 0 else 0.0
+    return min(1.0, loss) or None
+
+
+def _totals(cluster: Sequence[Repeats]) -> Repeats:
+    """Return the sum of a cluster's scores for each repeat that all its examples have."""
+    return [math.fsum(scores) for scores in zip(*cluster, strict=False)]
+
+
+def _variance(values: Repeats) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)

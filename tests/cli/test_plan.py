@@ -128,12 +128,13 @@ def test_a_run_with_repeats_tells_what_flips_and_what_a_run_costs(
 def test_repeats_of_a_task_count_in_its_cost_and_its_power(
     lmeval: Lmeval, stub_project: Path, evaluate: Evaluate
 ) -> None:
+    folder = stub_project / "mine"
+    folder.mkdir()
     row = {"prompt": "say: 1", "targets": ["1"], "metric": "exact_match"}
     for name, extras in {"own": {"repeats": 4, "passes": 2}, "once": {}}.items():
         rows = (json.dumps({**row, "extras": extras, "id": f"e{number}"}) for number in range(24))
-        (stub_project / f"{name}.jsonl").write_text("\n".join(rows))
-    files = [stub_project / "own.jsonl", stub_project / "once.jsonl"]
-    _, out, _ = lmeval("plan", *files, "--drop=0.17")
+        (folder / f"{name}.jsonl").write_text("\n".join(rows))
+    _, out, _ = lmeval("plan", folder, "--drop=0.17")
     rows_of = {line.split()[0]: line.split() for line in out.splitlines() if line}
 
     assert ["24", "96", "24"] == rows_of["own"][1:4]
@@ -141,13 +142,13 @@ def test_repeats_of_a_task_count_in_its_cost_and_its_power(
     assert float(rows_of["own"][6]) < float(rows_of["once"][6])
     assert "times as many repeats of each task" in out
 
-    code, _, err = lmeval("plan", *files, "--drop=0.1", "--repeats=3")
+    code, _, err = lmeval("plan", folder, "--drop=0.1", "--repeats=3")
     assert 2 == code
     assert "--lm-repeats=3: tasks have other repeats of their own: own (4)" in err
 
-    ran = evaluate(stub_project, "ran", "--lm-adapter=toy", "--lm-gate=none") / "ledger.jsonl"
+    ran = evaluate(stub_project, "ran", "--lm-adapter=toy", "--lm-gate=none", tasks="mine") / "ledger.jsonl"
     _, out, _ = lmeval("plan", "--from", ran, "--drop=0.1")
-    assert "now: 140 responses" in out  # with the 20 examples of the project
+    assert "now: 120 responses" in out
     code, _, err = lmeval("plan", "--from", ran, "--drop=0.1", "--repeats=3")
     assert (2, "lmeval plan: --repeats 3: own has 4 repeats of its own; omit the option") == (code, err.strip())
 

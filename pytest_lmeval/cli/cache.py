@@ -9,9 +9,8 @@ from contextlib import closing
 from pathlib import Path
 
 from pytest_lmeval.arguments import number
-from pytest_lmeval.cli.output import show
+from pytest_lmeval.cli.output import show, show_tables
 from pytest_lmeval.records.cache import AnswerStore, Stock
-from pytest_lmeval.report.tables import columns
 from pytest_lmeval.text import printable
 
 _HEADINGS = ("adapter", "answers", "oldest", "newest")
@@ -35,7 +34,7 @@ def _add(actions: argparse._SubParsersAction, name: str, run: _Run, summary: str
 def _list(options: argparse.Namespace) -> int:
     with closing(AnswerStore(options.folder, must_exist=True)) as store:
         rows = [_row(stock) for stock in store.stock()]
-    show(columns(_HEADINGS, rows, texts=1) if rows else ["no answers"])
+    show_tables(lambda screen: screen.cells(_HEADINGS, rows, drop=("oldest",)) if rows else ["no answers"])
     return 0
 
 

@@ -8,14 +8,16 @@ from dataclasses import asdict
 from pathlib import Path
 
 from pytest_lmeval.arguments import whole
-from pytest_lmeval.cli.output import add_criteria, add_format, criteria_of, show, show_json
+from pytest_lmeval.cli.output import add_criteria, add_format, criteria_of, show_json, show_tables
 from pytest_lmeval.compare.calibrate import Calibration, Flipping, TaskNoise, calibrate, flipping
 from pytest_lmeval.records.runfile import read_run
-from pytest_lmeval.report.tables import columns, percent, score_text
+from pytest_lmeval.report.tables import percent, score_text
+from pytest_lmeval.report.terminal_text import Screen
 from pytest_lmeval.text import printable
 
 _SHOWN = 10
 _HEADINGS = ("task", "examples", "score A", "score B", "flipped", "flip rate", "95 % interval", "smallest drop shown")
+_DROP = ("score A", "score B", "flipped", "95 % interval", "examples")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     if options.format == "json":
         show_json({**asdict(found), "flipping": [*map(asdict, flips)]})
     else:
-        show([*_lines(found), *_flip_lines(flips)])
+        show_tables(lambda screen: [*_lines(found, screen), *_flip_lines(flips)])
     return 0
 
 
@@ -51,11 +53,11 @@ def _flip_lines(flips: Sequence[Flipping]) -> list[str]:
     return ["", f"{len(flips)} example(s) flip by themselves:", *(f"  {each.line}" for each in flips[:_SHOWN]), *more]
 
 
-def _lines(found: Calibration) -> list[str]:
+def _lines(found: Calibration, screen: Screen) -> list[str]:
     rows = [_row(noise) for noise in (*found.tasks, found.overall)]
     lines = [printable(f"note: {note}", keep="") for note in found.notes]
-    lines += [*columns(_HEADINGS, rows, texts=1), "", *_alarm_lines(found), ""]
-    return lines + _needed_lines(found)
+    lines += [*screen.cells(_HEADINGS, rows, drop=_DROP), "", *_alarm_lines(found), ""]
+    return lines + _needed_lines(found, screen)
 
 
 def _row(noise: TaskNoise) -> list[str]:
@@ -81,7 +83,7 @@ def _alarm_lines(found: Calibration) -> list[str]:
     ]
 
 
-def _needed_lines(found: Calibration) -> list[str]:
+def _needed_lines(found: Calibration, screen: Screen) -> list[str]:
     rows = [
         (
             f"{100 * need.drop:g} point{'' if need.drop == 0.01 else 's'}",
@@ -92,4 +94,4 @@ def _needed_lines(found: Calibration) -> list[str]:
     ]
     asked = f"each asked {found.repeats} time(s)"
     lines = ["To detect a drop of the overall score with 80 % power takes either repeats or examples:", ""]
-    return lines + columns(("drop", "--lm-repeats", f"or examples, {asked}"), rows, texts=1)
+    return lines + screen.cells(("drop", "--lm-repeats", f"or examples, {asked}"), rows)

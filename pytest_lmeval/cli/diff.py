@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 from pytest_lmeval.arguments import whole
-from pytest_lmeval.cli.output import add_criteria, add_format, add_pair_by, settings_of, show, show_json
+from pytest_lmeval.cli.output import add_criteria, add_format, add_pair_by, settings_of, show, show_json, show_tables
 from pytest_lmeval.compare.difference import difference
 from pytest_lmeval.records.runfile import read_run
 
@@ -32,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     if options.format == "json":
         show_json(found.to_json())
     elif options.format == "table":
-        show(difference_lines(found, options.limit))
+        show_tables(partial(difference_lines, found, options.limit))
     else:
         show(difference_markdown(found, options.limit).split("\n"))
     return int(found.is_finding)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.arguments import MaxErrors, named_amount, named_share
 from pytest_lmeval.atomic import write_atomically
-from pytest_lmeval.cli.output import add_criteria, add_pair_by, show, writing
+from pytest_lmeval.cli.output import add_criteria, add_pair_by, show, show_tables, writing
 from pytest_lmeval.cli.task_folder import FoundFile, Project
 from pytest_lmeval.compare.gate import MODES
 from pytest_lmeval.compare.merged_gate import gate_settings, gated
@@ -26,7 +27,8 @@ from pytest_lmeval.records.ledger_lines import is_complete
 from pytest_lmeval.records.runfile import RunFile, examples_of, read_run
 from pytest_lmeval.records.shards import ledger_of, merge, read_shards
 from pytest_lmeval.report.markdown import markdown
-from pytest_lmeval.report.terminal_text import comparison_lines, terminal_table
+from pytest_lmeval.report.tables import Row
+from pytest_lmeval.report.terminal_text import Screen, comparison_lines, terminal_table
 from pytest_lmeval.report.wording import remark_lines, verdict_lines
 from pytest_lmeval.task import Task
 from pytest_lmeval.text import escape_markdown
@@ -79,13 +81,10 @@ def run(options: argparse.Namespace) -> int:
             set_aside_reports(options.folder, options.folder)
         written = [path for each in merged for path in _write(each, options)]
     code = max(each.code for each in merged)
-    for each in merged:
-        heading = [f"{each.label}:"] if each.label else []
-        gate = verdict_lines(each.board.facts.gate or {})
-        changes = comparison_lines((each.board.facts.gate or {}).get("comparison"))
-        show([*heading, *terminal_table(each.board), *changes, *remark_lines(each.board), *gate, *each.notes])
-    if "" not in models:
-        written += _compare(merged, code, options.folder)
+    comparison = _compare(merged, code, options.folder) if "" not in models else None
+    show_tables(partial(_lines, merged, comparison))
+    if comparison:
+        written += [options.folder / name for name in ("comparison.json", "comparison.md", "report.html")]
     show(f"wrote {path}" for path in written)
     if "GITHUB_ACTIONS" in os.environ:
         _note(merged)
@@ -137,17 +136,27 @@ def _merged(label: str, ledgers: Sequence[Path], labels: Sequence[str], options:
     return _Merged(label, folder, judged, board, unmerged, code)
 
 
-def _compare(merged: Sequence[_Merged], code: int, folder: Path) -> list[Path]:
+def _lines(merged: Sequence[_Merged], comparison: Row | None, screen: Screen) -> Iterator[str]:
+    for each in merged:
+        gate = each.board.facts.gate or {}
+        yield from [f"{each.label}:"] if each.label else []
+        yield from (*terminal_table(each.board, screen), *comparison_lines(gate.get("comparison"), screen))
+        yield from (*remark_lines(each.board), *verdict_lines(gate), *each.notes)
+    if comparison:
+        from pytest_lmeval.report.comparison_text import comparison_table
+
+        yield from ("comparison:", *comparison_table(comparison, screen))
+
+
+def _compare(merged: Sequence[_Merged], code: int, folder: Path) -> Row:
     from pytest_lmeval.report.comparison import Compared, compared, write_comparison
-    from pytest_lmeval.report.comparison_text import comparison_table
 
     asked = [each for each in merged if each.run.results]
     models = [Compared(each.label, each.board, examples_of(each.run), str(each.folder)) for each in asked]
     comparison = compared(models, code, folder, [each.label for each in merged if each not in asked])
     if failures := write_comparison(folder, comparison, models):
         raise UsageError(f"cannot be written: {'; '.join(failures)}")
-    show(["comparison:", *comparison_table(comparison)])
-    return [folder / name for name in ("comparison.json", "comparison.md", "report.html")]
+    return comparison
 
 
 def _asked(options: argparse.Namespace, label: str, labels: Sequence[str]) -> dict[str, Any]:

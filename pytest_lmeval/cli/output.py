@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
@@ -15,6 +17,7 @@ from pytest_lmeval.compare.gate import GateSettings
 from pytest_lmeval.compare.merged_gate import recorded_settings
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.records.runfile import RunFile
+from pytest_lmeval.report.terminal_text import Screen
 from pytest_lmeval.text import printable
 
 _DEFAULT = "default: as recorded, or "
@@ -24,6 +27,15 @@ def show(lines: Iterable[str]) -> None:
     """Print each of ``lines`` as one line, escaped for terminals and CI runners."""
     for line in lines:
         _print(printable(line, keep="\t"), sys.stdout)
+
+
+def show_tables(lines_for: Callable[[Screen], Iterable[str]]) -> None:
+    """Print the lines for a screen, whose tables are as wide as the terminal; in a pipe, they have any width."""
+    is_limited = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal()
+    screen = Screen(shutil.get_terminal_size().columns if is_limited else None)
+    show(lines_for(screen))
+    if screen.cut:
+        show([f"shortened to {screen.width} columns; in a pipe without COLUMNS, the tables are whole"])
 
 
 def complain(message: str) -> None:

@@ -8,14 +8,15 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from pytest_lmeval.arguments import level, share, whole
-from pytest_lmeval.cli.output import add_format, show, show_json
+from pytest_lmeval.cli.output import add_format, show_json, show_tables
 from pytest_lmeval.cli.task_folder import Project
 from pytest_lmeval.compare.noise import NO_NOISE, Noise, measured_noise, repeats_of
 from pytest_lmeval.compare.plan import ASSUMED_NOISE, Planned, Suite, SuitePlan, TaskPlan, plan
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.leaderboard.aggregations import spent
 from pytest_lmeval.records.runfile import RunFile, examples_of, read_run
-from pytest_lmeval.report.tables import columns, percent
+from pytest_lmeval.report.tables import percent
+from pytest_lmeval.report.terminal_text import Screen
 from pytest_lmeval.run.library import ExampleUnit
 from pytest_lmeval.run.plan import check_repeats
 from pytest_lmeval.text import printable
@@ -62,7 +63,8 @@ def run(options: argparse.Namespace) -> int:
         known = sorted(task for task, of in noise.items() if of.flips is not None and options.flip is None)
         show_json({**asdict(found), "spent": dict(spent(results)), "measured": known})
     else:
-        show([*_table(found), "", *_needed(found), *_assumed(found, suite, noise), *_cost(found, ran, results)])
+        rest = [*_needed(found), *_assumed(found, suite, noise), *_cost(found, ran, results)]
+        show_tables(lambda screen: [*_table(found, screen), "", *rest])
     return 0
 
 
@@ -103,9 +105,9 @@ def _suite_of(ran: RunFile | None, results: Sequence[ExampleResult], repeats: in
     return suite
 
 
-def _table(found: SuitePlan) -> list[str]:
+def _table(found: SuitePlan, screen: Screen) -> list[str]:
     rows = [_row(task) for task in (*found.tasks, *([found.overall] if len(found.tasks) > 1 else []))]
-    return columns(_HEADINGS, rows, texts=1)
+    return screen.cells(_HEADINGS, rows, drop=("clusters",))
 
 
 def _row(task: TaskPlan) -> list[str]:

@@ -9,16 +9,17 @@ from typing import Any
 
 from pytest_lmeval.arguments import level
 from pytest_lmeval.atomic import write_atomically
-from pytest_lmeval.cli.output import add_format, add_pair_by, show, show_json, writing
+from pytest_lmeval.cli.output import add_format, add_pair_by, show, show_json, show_tables, writing
 from pytest_lmeval.compare.decision import decision
 from pytest_lmeval.compare.entrants import Entrant, by_config, entrants_of
 from pytest_lmeval.compare.rank import ALPHA, rank
 from pytest_lmeval.records.folders import find_runs
 from pytest_lmeval.records.runfile import board_of, examples_of
 from pytest_lmeval.report.markdown_parts import table
-from pytest_lmeval.report.ranking_text import ranking_remarks, standing_row
-from pytest_lmeval.report.tables import RANKING, Column, Row, TextTable, columns, text_table
-from pytest_lmeval.text import escape_markdown, printable
+from pytest_lmeval.report.ranking_text import INTERVAL, ranking_remarks, standing_row
+from pytest_lmeval.report.tables import RANKING, Column, Row, text_table
+from pytest_lmeval.report.terminal_text import Screen, has_interval
+from pytest_lmeval.text import escape_markdown
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -61,13 +62,13 @@ def run(options: argparse.Namespace) -> int:
     if options.format == "json":
         show_json({"decision": verdict, **ranking, "notes": notes})
         return 0
-    headings, rows, texts = _table(ranking)
     remarks = [*ranking_remarks(ranking, is_selection=bool(selected)), *notes]
     if options.format == "markdown":
+        headings, rows, texts = text_table(*_declared(ranking))
         lines = table([escape_markdown(heading) for heading in headings], rows, texts)
         show([f"**{escape_markdown(verdict)}**", "", *lines, *(f"- {escape_markdown(each)}" for each in remarks)])
     else:
-        show([verdict, "", *columns(headings, rows, texts), "", *(printable(each, keep="") for each in remarks)])
+        show_tables(lambda screen: [*screen.lines(verdict), "", *_fitted(ranking, remarks, screen)])
     return 0
 
 
@@ -86,11 +87,17 @@ def _write_page(path: Path, entrants: Sequence[Entrant], pair_by: str, alpha: fl
         write_atomically(path, render_comparison(comparison, models).encode("ascii"))
 
 
-def _table(ranking: Mapping[str, Any]) -> TextTable:
-    """Return headings, rows and the number of text columns; with several tasks, each has a column."""
+def _fitted(ranking: Row, remarks: Sequence[str], screen: Screen) -> list[str]:
+    lines = screen.table(*_declared(ranking))
+    shown = (remark for remark in remarks if remark != INTERVAL or has_interval(lines))
+    return [*lines, "", *(line for remark in shown for line in screen.lines(remark))]
+
+
+def _declared(ranking: Row) -> tuple[Sequence[Column], Sequence[Row]]:
+    """Return columns and rows; with several tasks, each has a column, and a narrow terminal drops the last ones."""
     tasks = list(ranking["examples"]) if len(ranking["examples"]) > 1 else []
-    of_tasks = [Column(f"task {task}", task, "score") for task in tasks]
-    return text_table([*RANKING, *of_tasks], [_row(one) for one in ranking["standings"]])
+    of_tasks = [Column(f"task {task}", task, "score", drop=-place) for place, task in enumerate(tasks, start=1)]
+    return [*RANKING, *of_tasks], [_row(one) for one in ranking["standings"]]
 
 
 def _row(standing: Mapping[str, Any]) -> Row:

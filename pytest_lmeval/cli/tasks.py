@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.cli.output import add_format, show, show_json
+from pytest_lmeval.cli.output import add_format, show, show_json, show_tables
 from pytest_lmeval.cli.task_folder import FoundFile, Project, read_document
 from pytest_lmeval.formats.task import LoadedFile
-from pytest_lmeval.report.tables import columns
+from pytest_lmeval.report.terminal_text import Screen
 
 _COLUMNS = ("name", "key", "metric", "examples", "parameters", "path")
 
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     if options.format == "json":
         show_json({"tasks": rows, "not_tasks": [{"path": path, "reason": reason} for path, reason in left]})
     else:
-        show(_table(rows) if rows else ["no task found"])
+        show_tables(lambda screen: _table(rows, screen) if rows else ["no task found"])
         show(f"not a task: {path} ({reason})" for path, reason in left)
     return int(not rows or any("errors" in row for row in rows))
 
@@ -59,8 +59,9 @@ def _parameters(file: FoundFile) -> list[str]:
     return [str(each["key"]) for each in given if isinstance(each, dict) and "key" in each]
 
 
-def _table(rows: Sequence[dict[str, Any]]) -> list[str]:
-    lines = columns(_COLUMNS, [[_cell(row, column) for column in _COLUMNS] for row in rows], texts=len(_COLUMNS))
+def _table(rows: Sequence[dict[str, Any]], screen: Screen) -> list[str]:
+    cells = [[_cell(row, column) for column in _COLUMNS] for row in rows]
+    lines = screen.cells(_COLUMNS, cells, len(_COLUMNS), ("key", "parameters", "metric"))
     return [*lines, *(error for row in rows for error in row.get("errors", ()))]
 
 

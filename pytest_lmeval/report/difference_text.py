@@ -22,15 +22,15 @@ from pytest_lmeval.report.markdown_parts import listed, table
 from pytest_lmeval.report.tables import (
     DIFFERENCE,
     SCORE_CHANGES,
+    Column,
     Row,
-    TextTable,
     change_row,
-    columns,
     cut_to,
     may_be_line,
     score_text,
     text_table,
 )
+from pytest_lmeval.report.terminal_text import WHOLE, Screen, has_interval
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
@@ -40,11 +40,12 @@ _WORSE, _BETTER = "passed before, and not now", "passes now, and did not before"
 _NEITHER = "passes in neither run, with another output"
 
 
-def difference_lines(difference: Difference, limit: int) -> list[str]:
+def difference_lines(difference: Difference, limit: int, screen: Screen = WHOLE) -> list[str]:
     """Return the lines for a terminal, with at most ``limit`` examples that got worse, and as many that got better."""
     lines = [f"{name}  {printable(shown, keep='')}" for name, shown in _sides(difference)]
     comparison = difference.comparison
-    lines += ["", *columns(*_table(difference)), *([_legend(comparison)] if comparison else []), ""]
+    table = screen.table(*_declared(difference))
+    lines += ["", *table, *([_legend(comparison)] if comparison and has_interval(table) else []), ""]
     lines += [printable(note, keep="") for note in _remarks(difference)]
     if comparison is not None:
         lines += _flip_lines(_WORSE, comparison.worse, limit) + _flip_lines(_BETTER, comparison.better, limit)
@@ -63,7 +64,7 @@ def difference_markdown(difference: Difference, limit: int) -> str:
     if difference.decision is not None:
         doubts = [f"doubtful: {warning}" for warning in difference.decision.warnings]
         lines += listed([*difference.decision.reasons, *doubts])
-    lines += table(*_table(difference))
+    lines += table(*text_table(*_declared(difference)))
     if comparison is not None:
         lines += listed([_legend(comparison)])
         flips = {_WORSE: comparison.worse, _BETTER: comparison.better, _NEITHER: failing_otherwise(comparison)}
@@ -79,11 +80,11 @@ def _sides(difference: Difference) -> list[tuple[str, str]]:
     return [(name, f"{run.path}: {run.adapter}, {run.timestamp}") for name, run in runs]
 
 
-def _table(difference: Difference) -> TextTable:
+def _declared(difference: Difference) -> tuple[Sequence[Column], Sequence[Row]]:
     if difference.comparison is None:
-        return text_table(SCORE_CHANGES, _score_rows(difference))
+        return SCORE_CHANGES, _score_rows(difference)
     changes = [*difference.comparison.tasks, difference.comparison.pooled]
-    return text_table(DIFFERENCE, [change_row(asdict(change)) for change in changes])
+    return DIFFERENCE, [change_row(asdict(change)) for change in changes]
 
 
 def _legend(comparison: Comparison) -> str:

@@ -153,9 +153,9 @@ CHANGES = (
 )
 DIFFERENCE = (
     *(_TASK, _VERDICT),
-    Column("paired", "examples", "count"),
-    *(_OLD, _NEW, _CHANGE, OF_CHANGE),
-    Column("p_adjusted", "p", "p"),
+    Column("paired", "examples", "count", drop=3),
+    *(_OLD._replace(drop=8), _NEW._replace(drop=4), _CHANGE, OF_CHANGE),
+    Column("p_adjusted", "p", "p", drop=7),
     *(_WORSE, _BETTER),
 )
 SCORE_CHANGES = (_TASK, _OLD, _NEW, _CHANGE)

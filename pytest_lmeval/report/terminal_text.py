@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from textwrap import wrap
@@ -80,6 +80,19 @@ class Screen:
         ]
         headings, *fitted = zip(*self._fitted(shown, self.width), strict=True)
         return columns(headings, fitted, sum(each.is_text for each in shown))
+
+    def cells(
+        self, headings: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1, drop: Sequence[str] = ()
+    ) -> list[str]:
+        """Return the lines of a table of texts; the first ``texts`` columns contain text, the others numbers.
+
+        To fit, drop the columns called ``drop`` in their order.
+        """
+        orders = {name: place for place, name in enumerate(drop, start=1)}
+        formats = ["text"] * texts + ["raw"] * (len(headings) - texts)
+        pairs = zip(headings, formats, strict=True)
+        declared = [Column(name, name, format, drop=orders.get(name, 0)) for name, format in pairs]
+        return self.table(declared, [dict(zip(headings, row, strict=True)) for row in rows])
 
     @property
     def most(self) -> int | None:

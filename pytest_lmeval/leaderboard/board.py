@@ -35,7 +35,7 @@ from pytest_lmeval.leaderboard.rows import TaskInfo, TaskRow, as_in_data, make_r
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.redaction import redact_options
 from pytest_lmeval.stats.intervals import mean, overall_bounds
-from pytest_lmeval.types import ExampleResult
+from pytest_lmeval.types import COST_UNKNOWN, ExampleResult
 
 if TYPE_CHECKING:
     from pytest_lmeval.task import Task
@@ -46,6 +46,8 @@ _CUT_OFF, _UNPARSED, _IS_SCORED = map(attrgetter, ("answer.cut_off", "outcome.un
 SCHEMA = "pytest-lmeval/leaderboard/2"
 RERUN_USAGE = "rerun_usage"
 """The manifest's entry with the usage of attempts that were made again, which no result has."""
+UNPRICED = "unpriced"
+"""The manifest's entry with the names of judges and simulated users whose prices are unknown."""
 SERVICE = "service"
 """The manifest's entry with the totals of requests outside of examples."""
 
@@ -235,6 +237,12 @@ def build_board(
     model = facts.manifest.get("model")
     if isinstance(model, Mapping) and isinstance(remarks := model.get("remarks"), list):
         notes += map(str, remarks)
+    usage = total_usage([*(result.answer.usage for result in everything), rerun_usage(facts), _outside(facts)])
+    if usage.get(COST_UNKNOWN) and isinstance(names := facts.manifest.get(UNPRICED), list):
+        notes.append(
+            f"the cost is a lower bound: no prices for {', '.join(map(str, names))} (judge or simulated user); add "
+            "price_input and price_output to pyproject.toml, under [tool.lmeval.prices.MODEL]"
+        )
     return Leaderboard(
         facts=facts,
         tasks=rows,
@@ -243,7 +251,7 @@ def build_board(
         counts=counts,
         categories=breakdown([(result.category, result) for result in deciding if result.question.category]),
         digest=digest(everything),
-        usage=total_usage([*(result.answer.usage for result in everything), rerun_usage(facts), _outside(facts)]),
+        usage=usage,
         overall_ci95=bounds,
         core_score=core_score(of_core) if is_whole and of_core else None,
         calibration=calibration(deciding) if any(map(_DETAILS, deciding)) else {},

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_lmeval.adapters.facts import adapter_name, is_ours, member, secrets_of
+from pytest_lmeval.adapters.facts import AdapterFacts, adapter_name, is_ours, member, secrets_of
 from pytest_lmeval.adapters.resolve import as_judge
 from pytest_lmeval.asking.engine import Ahead, Arrived, Engine, Hooks
 from pytest_lmeval.errors import AdapterError
@@ -174,6 +174,7 @@ class Judges:
         self._scrubber = scrubber
         self._known = known
         self._adapters: dict[str, Any] = {}
+        self._queried: list[Any] = []
         self._judges: NamedJudges | None = None
         self.user_adapter: Any = None
 
@@ -205,7 +206,14 @@ class Judges:
             self._judges = self._judge(adapter, named.open_model) if adapter else named
         return self._judges
 
+    @property
+    def unpriced(self) -> list[str]:
+        """The names of judges and simulated users on a server whose prices are unknown."""
+        without = [each for each in self._queried if AdapterFacts.of(each).tells_cost is False]
+        return [adapter_name(each) for each in without if member(each, "base_url")]
+
     def _judge(self, adapter: Any, open_model: Callable[[str], Judge] | None = None) -> Judge:
+        self._queried.append(adapter)
         return Judge(self._engines.make(as_judge(adapter)), self._known, open_model)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_lmeval.adapters.facts import AdapterFacts
 from pytest_lmeval.asking.engine import Ahead
 from pytest_lmeval.errors import AdapterError, BudgetSpent, UsageError
-from pytest_lmeval.leaderboard.board import SERVICE
+from pytest_lmeval.leaderboard.board import SERVICE, UNPRICED
 from pytest_lmeval.leaderboard.quarantine import Quarantine
 from pytest_lmeval.records.answers import Journal
 from pytest_lmeval.records.service import Outside
@@ -234,6 +234,7 @@ class Run:
             **self.engines.cost_facts(),
             **({"lacking": [*self.lacking.values()]} if self.lacking else {}),
             **({"late": late} if late else {}),
+            **({UNPRICED: unpriced} if (unpriced := self.judges.unpriced) else {}),
             **({SERVICE: self.settings.scrubber.scrub_all(outside.to_json())} if outside else {}),
         }
 

@@ -79,3 +79,33 @@ def test_attempts_that_are_made_again_are_in_the_counts_and_the_cost(
     board = project.board()
     assert {"prompt_tokens": 12, "completion_tokens": 4, "cost": 2.0} == board["usage"]
     assert {"prompt_tokens": 6, "completion_tokens": 2, "cost": 1.0} == board["manifest"]["rerun_usage"]
+
+
+@pytest.mark.parametrize(("task", "lower_bound"), [("records", True), ("function", True), ("priced", False)])
+def test_a_judge_without_prices_is_named_once_with_the_setting_to_add(
+    project: Project, task: str, lower_bound: bool
+) -> None:
+    if task == "function":
+        project.write(
+            "tasks/test_t.py",
+            "from pytest_lmeval import eval_task\n"
+            "@eval_task('t', data=[{'id': 'a'}, {'id': 'b'}])\ndef test_t(row, lm):\n"
+            "    lm.score('right', lm.grade('Is it kind?', lm.ask('hi').text).score)\n",
+        )
+    else:
+        rubric = {"metric": "rubric", "extras": {"rubric": "Is it kind?"}}
+        project.task("tasks/t.jsonl", *[{**project.record(id, "Say yes", "yes"), **rubric} for id in "ab"])
+    if task == "priced":
+        project.write("pyproject.toml", "[tool.lmeval.prices.big]\nprice_input = 1\nprice_output = 1\n")
+    said = {**chat('{"reason": "it is", "score": 1}'), "usage": USAGE}
+    with serving([json_reply(said)]) as server:
+        at = (f"{option}={value}" for option in ("--lm-adapter-arg", "--lm-judge-arg")
+              for value in (f"base_url={server.base_url}", "api_key_env=''"))  # fmt: skip
+        result = project.run("tasks", "--lm-adapter=openai:m", "--lm-judge=openai:big", *at, *PRICED)
+    assert 0 == result.ret, result.stdout.str() + result.stderr.str()
+    line = (
+        "the cost is a lower bound: no prices for big (judge or simulated user); add price_input and "
+        "price_output to pyproject.toml, under [tool.lmeval.prices.MODEL]"
+    )
+    shown = " ".join(result.stdout.str().split())
+    assert (int(lower_bound), lower_bound) == (shown.count(line), "cost at least" in shown), result.stdout.str()

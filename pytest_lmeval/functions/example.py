@@ -11,7 +11,8 @@ import math
 import threading
 import time
 from bisect import insort
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from itertools import takewhile
@@ -47,6 +48,35 @@ class Watcher(Protocol):
         """Note that an example has ended."""
 
 
+class UnusedCalls:
+    """Calls of methods of ``lm`` that do nothing until the function uses their results."""
+
+    def __init__(self) -> None:
+        self._found: dict[object, tuple[str, str, int]] = {}
+
+    def awaited(self, what: str) -> object:
+        """Record a call of ``what``, which has to be awaited; see :meth:`mark_used`."""
+        return self._record(f"{what} was never awaited, so nothing was asked: write await {what}(...)")
+
+    def block(self, what: str) -> object:
+        """Record a call of ``what``, which has to be in a ``with`` statement; see :meth:`mark_used`."""
+        return self._record(f"{what}(...) has no effect without with: write with {what}(...):")
+
+    def mark_used(self, made: object) -> None:
+        """Mark a recorded call as used."""
+        self._found.pop(made, None)
+
+    @property
+    def messages(self) -> list[str]:
+        """A message for each call that was not used."""
+        return [f"{portable_path(path)}:{line}: {message}" for message, path, line in self._found.values()]
+
+    def _record(self, message: str) -> object:
+        frame, made = calling_frame(), object()
+        self._found[made] = message, frame.f_code.co_filename, frame.f_lineno
+        return made
+
+
 class ExampleState:
     """The record of one call of an eval function: one repeat of an example.
 
@@ -62,7 +92,8 @@ class ExampleState:
     once the result exists. ``thread`` identifies the example's thread. ``on_late`` is called if any code uses the
     example after its end, and ``watcher`` is called when the example begins and ends. ``given_ids`` maps the ids of
     tool calls, as the application knows them, to the model server's ids. ``given_extras`` maps these ids to the unknown
-    fields of answers. ``tools`` are the example's tools, if their calls are recorded.
+    fields of answers. ``tools`` are the example's tools, if their calls are recorded. ``unused`` are the calls of ``lm``
+    that do nothing until they are used.
     """
 
     def __init__(
@@ -97,7 +128,7 @@ class ExampleState:
         self.given_ids: dict[str, str] = {}
         self.given_extras: dict[tuple[str, ...], str] = {}
         self.tools: ExampleTools | None = None
-        self._unawaited: dict[object, tuple[str, str, int]] = {}
+        self.unused = UnusedCalls()
         self.unfinished: list[Step] = []
         self.on_late = on_late
         self._watcher = watcher
@@ -116,7 +147,7 @@ class ExampleState:
         """End the example; record unfinished work, except requests cancelled by the application."""
         if not self.has_ended:
             stop(self)
-        if self._unawaited or self.unfinished or self.unanswered:
+        if self.unused.messages or self.unfinished or self.unanswered:
             self.left = self._undone()
         if self._watcher is not None:
             self._watcher.ended(self)
@@ -186,16 +217,6 @@ class ExampleState:
             return
         raise ScoringError(f"the function returned {_shown(returned)}")
 
-    def record_call(self, what: str) -> object:
-        """Record a call of ``what``, which does nothing until awaited; see :meth:`mark_awaited`."""
-        frame, made = calling_frame(), object()
-        self._unawaited[made] = what, frame.f_code.co_filename, frame.f_lineno
-        return made
-
-    def mark_awaited(self, made: object) -> None:
-        """Mark a recorded call as awaited."""
-        self._unawaited.pop(made, None)
-
     def step(self, kind: str, name: str, input: object, output: object) -> Step:
         """Record a step of the application; raise UsageError if it exceeds 1 MiB."""
         what = f"lm.step({kind!r:.60}, {name!r:.60})"
@@ -223,9 +244,8 @@ class ExampleState:
             self.failure = error
 
     def _undone(self) -> str:
-        for what, path, line in self._unawaited.values():
-            where = f"{portable_path(path)}:{line}"
-            return f"{where}: {what} was never awaited, so nothing was asked: write await {what}(...)"
+        for message in self.unused.messages:
+            return message
         for step in self.unfinished:
             if not step.cancelled:
                 what = f"a {step.kind} to {step.name} was still unanswered"
@@ -247,6 +267,17 @@ class ExampleState:
             self.fail(error)
             raise error
         return kept
+
+
+@contextmanager
+def allow_failures(state: ExampleState, made: object) -> Iterator[None]:
+    """Allow requests to fail if they begin within the block; ``made`` is the recorded call."""
+    state.unused.mark_used(made)
+    state.may_fail += 1
+    try:
+        yield
+    finally:
+        state.may_fail -= 1
 
 
 def stop(state: ExampleState) -> list[Step]:

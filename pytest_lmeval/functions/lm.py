@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial, wraps
 from inspect import unwrap
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.functions.asker import Asker, Asking, Prompt, answered, messages_of, tools_of
-from pytest_lmeval.functions.example import ExampleState, as_json, cut, open_request, place, with_extras
+from pytest_lmeval.functions.example import ExampleState, allow_failures, as_json, cut, open_request, place, with_extras
 from pytest_lmeval.functions.steps import Step
 from pytest_lmeval.functions.trajectory import Trajectory
 from pytest_lmeval.types import Completion
@@ -120,34 +120,18 @@ class LmBase(_ToolMethods, Trajectory):
         """Add a step to the example's trace, such as a tool call: ``step("tool", "search", {"q": q}, hits)``."""
         return self._running.step(kind, name, input, output)
 
-    @contextmanager
-    def span(self, name: str, kind: str = "span") -> Iterator[Step]:
+    def span(self, name: str, kind: str = "span") -> AbstractContextManager[Step]:
         """Add a step for the duration of the ``with`` block, which may set its ``output``."""
-        state = self._running
-        step = state.step(kind, name, None, None)
-        try:
-            yield step
-        except BaseException as error:
-            step.error = f"{type(error).__name__}: {error}"
-            raise
-        finally:
-            step.ms = state.now_ms - step.start_ms
-            step.output = cut(as_json(step.output)[0])
+        return _span(self._running, self._running.unused.block("lm.span"), kind, name)
 
     @property
     def trace(self) -> tuple[Step, ...]:
         """The example's steps so far, ordered by start time."""
         return tuple(self._running.steps)
 
-    @contextmanager
-    def may_fail(self) -> Iterator[None]:
-        """Allow requests that begin within the block to fail; the example still gets a score."""
-        state = self._running
-        state.may_fail += 1
-        try:
-            yield
-        finally:
-            state.may_fail -= 1
+    def may_fail(self) -> AbstractContextManager[None]:
+        """Allow requests that begin within the ``with`` block to fail; the example still gets a score."""
+        return allow_failures(self._running, self._running.unused.block("lm.may_fail"))
 
     @property
     def base_url(self) -> str:
@@ -206,6 +190,20 @@ class LmBase(_ToolMethods, Trajectory):
         return self.state
 
 
+@contextmanager
+def _span(state: ExampleState, made: object, kind: str, name: str) -> Iterator[Step]:
+    state.unused.mark_used(made)
+    step = state.step(kind, name, None, None)
+    try:
+        yield step
+    except BaseException as error:
+        step.error = f"{type(error).__name__}: {error}"
+        raise
+    finally:
+        step.ms = state.now_ms - step.start_ms
+        step.output = cut(as_json(step.output)[0])
+
+
 def _awaited(
     work: Callable[Concatenate[Lm, _Given], Asking[_Result]],
 ) -> Callable[Concatenate[Lm, _Given], Coroutine[Any, Any, _Result]]:
@@ -214,7 +212,7 @@ def _awaited(
     @wraps(work)
     def method(lm: Lm, /, *args: _Given.args, **kwargs: _Given.kwargs) -> Coroutine[Any, Any, _Result]:
         asking = work(lm, *args, **kwargs)
-        return lm._awaited(lm._running.record_call(f"lm.{work.__name__}"), asking)
+        return lm._awaited(lm._running.unused.awaited(f"lm.{work.__name__}"), asking)
 
     return method
 
@@ -352,10 +350,10 @@ class Lm(LmBase):
         from pytest_lmeval.functions.tools import example_tools
 
         made = McpServer(example_tools(self), server, env, timeout)
-        return made.opened(self._running.record_call("lm.mcp"))
+        return made.opened(self._running.unused.awaited("lm.mcp"))
 
     async def _awaited(self, made: object, work: Asking[_Result]) -> _Result:
-        self._running.mark_awaited(made)
+        self._running.unused.mark_used(made)
         try:
             asker, request = next(work)
             while True:

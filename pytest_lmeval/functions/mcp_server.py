@@ -326,7 +326,7 @@ class McpServer(_Offer):
 
     async def opened(self, made: object) -> McpServer:
         """Start or find the server, and return it."""
-        self._state.mark_awaited(made)
+        self._state.unused.mark_used(made)
         with self._opening() as use:
             if use.is_live:
                 use.result = await asyncio.wrap_future(self._list())

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from pytest_lmeval.functions.example import ExampleState
+from pytest_lmeval.functions.example import ExampleState, allow_failures
 from pytest_lmeval.functions.steps import Step, total_usage
 from pytest_lmeval.records.service import OUTSIDE, Outside
 
@@ -34,14 +34,12 @@ class ServiceUrl(str):
         made._state = state
         return made
 
-    @contextmanager
-    def may_fail(self) -> Iterator[None]:
-        """Allow requests outside of examples that begin within the block to fail without making the run incomplete."""
-        self._state.may_fail += 1
-        try:
-            yield
-        finally:
-            self._state.may_fail -= 1
+    def may_fail(self) -> AbstractContextManager[None]:
+        """Allow requests outside of examples to fail if they begin within the ``with`` block.
+
+        Their failures do not make the run incomplete.
+        """
+        return allow_failures(self._state, self._state.unused.block("lm_base_url.may_fail"))
 
 
 class Service:
@@ -76,12 +74,13 @@ class Service:
 
     @property
     def faults(self) -> list[str]:
-        """A message about the requests that ended in an error, except requests that were allowed to fail."""
+        """Messages about failed requests that were not allowed to fail, and about calls that had no effect."""
+        unused = self.state.unused.messages
         failed = [step for step in self.state.steps if step.error and not step.may_fail]
-        if not failed:
-            return []
-        first = f"{failed[0].name}: {' '.join(failed[0].error.split())[:_LONGEST]}"
-        return [f"{len(failed)} request(s) outside of examples, to lm_base_url, ended in an error ({first})"]
+        if failed:
+            first = f"{failed[0].name}: {' '.join(failed[0].error.split())[:_LONGEST]}"
+            unused.append(f"{len(failed)} request(s) outside of examples, to lm_base_url, ended in an error ({first})")
+        return unused
 
     def requests(self) -> Outside:
         """Return all requests, for the ledger."""

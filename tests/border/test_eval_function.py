@@ -296,6 +296,18 @@ BORDER = Border(
             "assert lm.ask('4')",
             "lm.ask was never awaited, so nothing was asked: write await lm.ask(...)",
         ),
+        _refused(
+            "late",
+            "may_fail_without_with",
+            "lm.may_fail()\nassert await lm.ask('4')",
+            "lm.may_fail(...) has no effect without with: write with lm.may_fail(...):",
+        ),
+        _refused(
+            "late",
+            "span_without_with",
+            "lm.span('search')\nassert await lm.ask('4')",
+            "lm.span(...) has no effect without with: write with lm.span(...):",
+        ),
         run_of_its_own(
             "late",
             "a score after the result was reported",

@@ -101,13 +101,13 @@ def test_after_its_end_nothing_is_recorded_and_the_example_is_an_error() -> None
 
 def test_what_was_called_and_never_awaited_is_left_undone() -> None:
     example = state()
-    kept, left = example.record_call("lm.ask"), example.record_call("lm.judge")
-    example.mark_awaited(kept)
+    kept, left = example.unused.awaited("lm.ask"), example.unused.awaited("lm.judge")
+    example.unused.mark_used(kept)
     example.end()
     assert "lm.judge was never awaited, so nothing was asked: write await lm.judge(...)" in example.left
     assert "test_example.py:" in example.left
     example = state()
-    example.mark_awaited(example.record_call("lm.ask"))
+    example.unused.mark_used(example.unused.awaited("lm.ask"))
     example.end()
     assert "" == example.left
     assert left is not kept

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ import pytest
 
 from pytest_lmeval.formats.yaml.parse import parse_yaml
 from pytest_lmeval.starter.workflow import comes_from_here, origin
+from tests import needs
 from tests.adapters.openai.scripted_server import Exchange, chat, json_reply, serving
 
 if TYPE_CHECKING:
@@ -73,8 +75,8 @@ def _job(project: Project) -> dict[str, Any]:
 
 def _commands(project: Project) -> list[list[str]]:
     """Return the commands of the workflow that install and that test."""
-    steps = _job(project)["steps"]
-    return [shlex.split(step["run"]) for step in steps if "run" in step][:2]
+    commands = [shlex.split(step["run"]) for step in _job(project)["steps"] if "run" in step]
+    return [each for each in commands if each[0] in ("pip", "pytest")]
 
 
 def _green_then_red(project: Project, path: str, old: str, new: str) -> None:
@@ -111,6 +113,42 @@ def test_the_toy_gets_tasks_that_it_knows(empty: Project, lmeval: Lmeval) -> Non
     ] == told
     assert ["pip", "install", "pytest-lmeval"] == _commands(empty)[0][:3]
     empty.run_pytest("tasks/").assert_outcomes(passed=10)
+
+
+def test_the_workflow_compares_a_pull_request_with_the_baseline_of_its_target_branch(
+    empty: Project, lmeval: Lmeval, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("git") is None:
+        needs.lacking("git", "needs git")
+
+    def git(*arguments: str) -> None:
+        identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", *identity, *arguments], cwd=empty.path, check=True, capture_output=True)
+
+    def compare() -> tuple[int, str]:
+        (step,) = (step for step in _job(empty)["steps"] if "git fetch" in step.get("run", ""))
+        assert "github.event_name == 'pull_request'" == step["if"]
+        shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]  # as GitHub runs it
+        done = subprocess.run(shell, cwd=empty.path, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout
+
+    _init(lmeval)
+    git("init", "-q", "-b", "main")
+    git("remote", "add", "origin", str(empty.path))
+    git("add", ".github")
+    git("commit", "-qm", "a")
+    monkeypatch.setenv("GITHUB_BASE_REF", "main")
+    assert (0, "::notice::no baseline.json on main yet\n") == compare()
+    empty.write("baseline.json", "high")
+    git("add", "baseline.json")
+    git("commit", "-qm", "b")
+    git("checkout", "-qb", "change")
+    empty.write("baseline.json", "low")
+    git("commit", "-qam", "c")
+    assert (0, "") == compare()
+    assert "high" == (empty.path / "baseline.json").read_text()
+    monkeypatch.setenv("GITHUB_BASE_REF", "nowhere")
+    assert 0 != compare()[0]
 
 
 def test_a_served_model_gets_a_profile_and_questions_that_any_model_answers(empty: Project, lmeval: Lmeval) -> None:

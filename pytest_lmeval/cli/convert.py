@@ -22,5 +22,7 @@ def run(options: argparse.Namespace) -> int:
     recordings = [path for path in written if path.name.endswith(".replay.jsonl")]
     adapter = f"replay:{recordings[0]}" if recordings else "SPEC"
     notes = [line for path in written if path.suffix == ".txt" for line in path.read_text("utf-8").splitlines()]
-    show([*(f"wrote {path}" for path in written), *notes, f"now: pytest {options.destination} --lm-adapter={adapter}"])
+    tasks = [path for path in written if path.suffix == ".jsonl" and path not in recordings]
+    paths = tasks[0] if len(tasks) == 1 else options.destination
+    show([*(f"wrote {path}" for path in written), *notes, f"now: pytest {paths} --lm-adapter={adapter}"])
     return 0

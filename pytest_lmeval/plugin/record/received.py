@@ -12,6 +12,7 @@ import pytest
 from pytest_lmeval.errors import INCOMPLETE
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.board import SERVICE
+from pytest_lmeval.leaderboard.details import FAILED_ATTEMPTS
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.plugin.collect.locate import is_plain_python
 from pytest_lmeval.plugin.common.report import WorkerReport
@@ -40,6 +41,7 @@ class Received:
         self.reruns = 0
         self.rerun_usage: dict[str, float] = {}
         self.usage: dict[str, float] = {}
+        self._attempts: dict[str, list[Mapping[str, Any]]] = {}
         self.tasks: dict[str, TaskInfo] = {}
         self.facts: dict[str, Any] = {}
         self.remarks: list[str] = []
@@ -119,7 +121,11 @@ class Received:
                 usage[name] = usage.get(name, 0) + amount
         if is_again:
             self.reruns += 1
+            self._attempts.setdefault(report.nodeid, []).append(_attempt(result))
             return None
+        if attempts := self._attempts.pop(report.nodeid, None):
+            result = replace(result, details={**result.details, FAILED_ATTEMPTS: attempts})
+            line = result.to_json()
         if result.status == "failed" and report.outcome != "failed" and hasattr(report, "wasxfail"):
             # Only an xfail mark turns a failed example into a pass.
             result = replace(result, status="below")
@@ -127,6 +133,13 @@ class Received:
         self.results[report.nodeid] = result
         self.skipped.discard(report.nodeid)
         return result, line
+
+
+def _attempt(result: ExampleResult) -> dict[str, Any]:
+    """Return the part of a failed attempt's result that the next attempt would otherwise replace."""
+    outcome = result.outcome
+    known = {"outputs": result.answer.outputs, "error": outcome.error, "details": outcome.details}
+    return {"status": outcome.status, "score": outcome.score, **{name: value for name, value in known.items() if value}}
 
 
 def failed_besides(failed: Iterable[str], statuses: Mapping[str, str], max_errors: float = 0) -> list[str]:

@@ -55,7 +55,7 @@ def test_a_price_of_cached_tokens_alone_is_refused(project: Project) -> None:
 
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)])
-def test_attempts_that_are_made_again_are_in_the_counts_and_the_cost(
+def test_attempts_that_are_made_again_are_in_the_counts_the_cost_and_the_ledger(
     project: Project, workers: tuple[str, ...]
 ) -> None:
     needs.installed("pytest_rerunfailures")
@@ -79,6 +79,11 @@ def test_attempts_that_are_made_again_are_in_the_counts_and_the_cost(
     board = project.board()
     assert {"prompt_tokens": 12, "completion_tokens": 4, "cost": 2.0} == board["usage"]
     assert {"prompt_tokens": 6, "completion_tokens": 2, "cost": 1.0} == board["manifest"]["rerun_usage"]
+    flaky, steady = project.ledger()["x:a"], project.ledger()["x:b"]
+    attempts = flaky["details"]["failed_attempts"]
+    assert [("failed", 0.0)] * 2 == [(each["status"], each["score"]) for each in attempts]
+    assert [["x"]] * 2 == [[step["output"] for step in each["details"]["steps"]] for each in attempts]
+    assert ("passed", False) == (flaky["status"], "failed_attempts" in steady["details"])
 
 
 @pytest.mark.parametrize(("task", "lower_bound"), [("records", True), ("function", True), ("priced", False)])

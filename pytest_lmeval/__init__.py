@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from pytest_lmeval.functions.lm import BlockingLm as BlockingLm
     from pytest_lmeval.functions.lm import Lm as Lm
     from pytest_lmeval.functions.lm import LmBase as LmBase
+    from pytest_lmeval.functions.mcp_server import BlockingMcpServer as BlockingMcpServer
+    from pytest_lmeval.functions.mcp_server import McpResult as McpResult
+    from pytest_lmeval.functions.mcp_server import McpServer as McpServer
     from pytest_lmeval.functions.steps import Step as Step
     from pytest_lmeval.functions.user import BlockingUser as BlockingUser
     from pytest_lmeval.functions.user import User as User
@@ -86,6 +89,7 @@ _HOMES = {
     "functions.declare": ("Row", "eval_task"),
     "functions.judging": ("Grade", "Judgment"),
     "functions.lm": ("BlockingLm", "Lm", "LmBase"),
+    "functions.mcp_server": ("BlockingMcpServer", "McpResult", "McpServer"),
     "functions.steps": ("Step",),
     "functions.user": ("BlockingUser", "User"),
     "leaderboard.board": ("Leaderboard",),

@@ -92,8 +92,8 @@ class ExampleState:
     once the result exists. ``thread`` identifies the example's thread. ``on_late`` is called if any code uses the
     example after its end, and ``watcher`` is called when the example begins and ends. ``given_ids`` maps the ids of
     tool calls, as the application knows them, to the model server's ids. ``given_extras`` maps these ids to the unknown
-    fields of answers. ``tools`` are the example's tools, if their calls are recorded. ``unused`` are the calls of ``lm``
-    that do nothing until they are used.
+    fields of answers. ``tools`` are the example's tools, if their calls are recorded. ``unused`` are calls of ``lm``
+    that still have no effect.
     """
 
     def __init__(

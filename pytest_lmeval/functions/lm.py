@@ -337,19 +337,26 @@ class Lm(LmBase):
         return User(self, Persona(persona, goal, max_turns))
 
     def mcp(
-        self, server: str | Sequence[str], *, env: Mapping[str, str] | None = None, timeout: float = 30
+        self,
+        server: str | Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        timeout: float = 30,
+        shared: bool = False,
     ) -> Coroutine[Any, Any, McpServer]:
         """Return a server of the Model Context Protocol: its ``tools`` for ``lm.ask``, and ``await server.call(...)``.
 
         ``server`` is a command, with its parts in a list or a text, or an http address. Calls of its tools are steps,
         as are calls of :meth:`tool`. With ``replay:``, no server starts. The command runs with the few environment
-        variables that the SDK passes on, and with ``env``. The server ends with the example. If it does not reply
-        within ``timeout`` seconds, this raises ScoringError and makes the example an error.
+        variables that the SDK passes on, and with ``env``. The server ends with the example. With ``shared``, one
+        server lasts until the run ends, and all examples with the same command or address use it; each worker process
+        has its own server. If a server does not reply within ``timeout`` seconds, this raises ScoringError and makes
+        the example an error.
         """
         from pytest_lmeval.functions.mcp_server import McpServer
         from pytest_lmeval.functions.tools import example_tools
 
-        made = McpServer(example_tools(self), server, env, timeout)
+        made = McpServer(example_tools(self), server, env, timeout, shared)
         return made.opened(self._running.unused.awaited("lm.mcp"))
 
     async def _awaited(self, made: object, work: Asking[_Result]) -> _Result:
@@ -392,13 +399,18 @@ class BlockingLm(LmBase):
         return BlockingUser(self, Persona(persona, goal, max_turns))
 
     def mcp(
-        self, server: str | Sequence[str], *, env: Mapping[str, str] | None = None, timeout: float = 30
+        self,
+        server: str | Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        timeout: float = 30,
+        shared: bool = False,
     ) -> BlockingMcpServer:
         """Return a server of the Model Context Protocol; see :meth:`Lm.mcp`."""
         from pytest_lmeval.functions.mcp_server import BlockingMcpServer
         from pytest_lmeval.functions.tools import example_tools
 
-        return BlockingMcpServer(example_tools(self), server, env, timeout).opened()
+        return BlockingMcpServer(example_tools(self), server, env, timeout, shared).opened()
 
     def _waited(self, work: Asking[_Result]) -> _Result:
         try:

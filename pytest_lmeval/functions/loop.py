@@ -14,8 +14,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Coroutine, Sequence
-from concurrent.futures import Future
-from typing import Any, TypeVar
+from concurrent.futures import Future, wait
+from typing import Any, Protocol, TypeVar
 
 from pytest_lmeval.functions.example import CURRENT, ExampleState
 from pytest_lmeval.functions.lost import watch_tasks
@@ -23,15 +23,23 @@ from pytest_lmeval.text import OURS, is_installed, portable_path
 
 _BEAT_S = 0.5
 _GRACE_S = 2.0
+_ENDING_S = 5.0
 _MOST = 1 << 20
 _Result = TypeVar("_Result")
+
+
+class SharedServer(Protocol):
+    """A server that runs in the loop until the run ends."""
+
+    async def end(self) -> None:
+        """End the server."""
 
 
 class Loop:
     """An event loop in a daemon thread, started on first use.
 
     ``before_steps`` runs in the loop before each round of callbacks. ``thread`` is the loop's thread once it runs;
-    ``is_closing`` means that the run is over.
+    ``is_closing`` means that the run is over. ``servers`` are the servers of tools that examples share.
     """
 
     def __init__(self, before_steps: Callable[[], None]) -> None:
@@ -42,6 +50,7 @@ class Loop:
         self._starting = threading.Lock()
         self._has_ended = threading.Event()
         self.is_closing = False
+        self.servers: dict[object, SharedServer] = {}
 
     @property
     def events(self) -> asyncio.AbstractEventLoop:
@@ -89,10 +98,12 @@ class Loop:
         return asyncio.current_task(self._loop) if self._loop is not None else None
 
     def close(self) -> None:
-        """Cancel all tasks and end the thread; abandon it if it hangs, or if a task ignores the cancellation."""
+        """End the servers, cancel all tasks and end the thread; abandon it if it hangs or ignores the cancellation."""
         self.is_closing = True
         if self._loop is None or self.thread is None:
             return
+        if self.servers:
+            wait([self.submit(server.end()) for server in self.servers.values()], timeout=_ENDING_S)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._has_ended.wait(timeout=_GRACE_S)
 

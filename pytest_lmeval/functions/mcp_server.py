@@ -10,6 +10,7 @@ import os
 import shlex
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, wait
 from contextlib import AsyncExitStack, suppress
@@ -40,6 +41,7 @@ _LONGEST = 80
 _LOOK_S = 0.25
 # The SDK's codes for a request without a reply. The codes of the protocol's errors belong to replies.
 _NO_REPLY = (-32000, -32001, 408)
+_SHARING = threading.Lock()
 
 
 class McpResult(str):
@@ -78,7 +80,7 @@ class _Target:
     shown: str
     command: tuple[str, ...] = ()
     address: str = ""
-    env: Mapping[str, str] | None = None
+    env: tuple[tuple[str, str], ...] = ()
 
     @property
     def label(self) -> str:
@@ -87,24 +89,27 @@ class _Target:
 
 
 class _Connection:
-    """A client of one server; its methods run in the functions' event loop."""
+    """A client of one server; its methods run in the functions' event loop.
 
-    def __init__(self, sdk: ModuleType, target: _Target, timeout: float) -> None:
+    ``has_failed`` is True if the connection no longer works, for example because the server died.
+    """
+
+    def __init__(self, sdk: ModuleType, target: _Target) -> None:
         self._sdk = sdk
         self._target = target
-        self._timeout = timeout
         # The server appends, so reading the file does not change where it writes.
         self._words: IO[bytes] = tempfile.TemporaryFile("a+b")  # noqa: SIM115  # closed at the end
         self._task: asyncio.Task[None] | None = None
         self._session: asyncio.Future[Any] | None = None
         self._has_to_end = asyncio.Event()
+        self.has_failed = False
 
-    async def tools(self) -> list[dict[str, object]]:
+    async def tools(self, timeout: float) -> list[dict[str, object]]:
         """Return the names, descriptions and parameters of the server's tools."""
         found: list[dict[str, object]] = []
         cursor: str | None = None
         for _ in range(_MOST_PAGES):
-            page = await self._reply("its list of tools", methodcaller("list_tools", cursor=cursor))
+            page = await self._reply("its list of tools", methodcaller("list_tools", cursor=cursor), timeout)
             found += [
                 {
                     "name": tool["name"],
@@ -117,10 +122,10 @@ class _Connection:
                 return found
         raise _Fault(f"its list of tools has more than {_MOST_PAGES} pages")
 
-    async def call(self, name: str, arguments: Mapping[str, object]) -> dict[str, object]:
+    async def call(self, name: str, arguments: Mapping[str, object], timeout: float) -> dict[str, object]:
         """Return the result of a tool as a step's output."""
         try:
-            given = await self._reply(f"a call of {name}", methodcaller("call_tool", name, dict(arguments)))
+            given = await self._reply(f"a call of {name}", methodcaller("call_tool", name, dict(arguments)), timeout)
         except _Rejected as rejected:
             return {"text": str(rejected), "is_error": True}
         texts = []
@@ -143,16 +148,16 @@ class _Connection:
             await asyncio.wait([self._task])
         self._words.close()
 
-    async def _reply(self, what: str, ask: Callable[[Any], Coroutine[Any, Any, Any]]) -> dict[str, Any]:
+    async def _reply(self, what: str, ask: Callable[[Any], Coroutine[Any, Any, Any]], timeout: float) -> dict[str, Any]:
         """Return the reply to a request; start the server before the first one."""
         if self._session is None:
             self._session = asyncio.get_running_loop().create_future()
             self._task = asyncio.create_task(self._serve(self._session))
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(timeout):
                 reply = await ask(await asyncio.shield(self._session))
         except TimeoutError:
-            raise _Fault(f"no reply to {what} within {self._timeout:g} s{self._last_words()}") from None
+            raise _Fault(f"no reply to {what} within {timeout:g} s{self._last_words()}") from None
         except Exception as error:
             raise self._fault(what, error) from None
         found: dict[str, Any] = reply.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -177,7 +182,7 @@ class _Connection:
         sdk, target = self._sdk, self._target
         if target.command:
             command, *arguments = target.command
-            parameters = sdk.StdioServerParameters(command=command, args=arguments, env=target.env and dict(target.env))
+            parameters = sdk.StdioServerParameters(command=command, args=arguments, env=dict(target.env) or None)
             transport = sdk.stdio_client(parameters, errlog=self._words)
         else:
             from mcp.client import streamable_http
@@ -199,6 +204,7 @@ class _Connection:
         said = getattr(error, "error", None)
         if is_number(code := getattr(said, "code", None)) and code not in _NO_REPLY:
             return _Rejected(getattr(said, "message", ""))
+        self.has_failed = True
         return _Fault(f"{what} failed: {error_text(error)}{self._last_words()}")
 
     def _last_words(self) -> str:
@@ -227,9 +233,14 @@ class _Use(ToolUse):
 
 
 class _Offer:
-    """A server's ``tools``, in the format of ``lm.ask(tools=...)``, for one example."""
+    """A server's ``tools``, in the format of ``lm.ask(tools=...)``, for one example.
 
-    def __init__(self, tools: ExampleTools, server: object, env: Mapping[str, str] | None, timeout: float) -> None:
+    With ``shared``, all examples in this process with the same command or address use one server, until the run ends.
+    """
+
+    def __init__(
+        self, tools: ExampleTools, server: object, env: Mapping[str, str] | None, timeout: float, shared: bool
+    ) -> None:
         self.tools: tuple[Mapping[str, object], ...] = ()
         self._of_example = tools
         self._state = tools.state
@@ -238,6 +249,7 @@ class _Offer:
             self._state.refuse(f"lm.mcp: timeout: expected a number of seconds above 0, got {timeout!r:.60}")
         self._target = _target(self._state.refuse, server, env)
         self._timeout = float(timeout)
+        self._is_shared = shared
         self._connection: _Connection | None = None
         tools.servers.append(self)
 
@@ -246,7 +258,7 @@ class _Offer:
 
     def close(self) -> Future[None]:
         """End the server."""
-        if self._connection is not None:
+        if self._connection is not None and not self._is_shared:
             with suppress(RuntimeError):  # the loop is closed
                 return self._loop.submit(self._connection.end())
         ended: Future[None] = Future()
@@ -270,7 +282,7 @@ class _Offer:
         return self._use(SERVER, self._target.shown, None)
 
     def _list(self) -> Future[object]:
-        return self._loop.submit(self._connected().tools())
+        return self._loop.submit(self._connected().tools(self._timeout))
 
     def _take_list(self, listed: object) -> None:
         """Keep the server's tools; raise ScoringError for an invalid tool, or a name that the example already has."""
@@ -302,7 +314,7 @@ class _Offer:
         return _Calling(self._use(TOOL, tool.name, values), tool.name, values)
 
     def _send(self, calling: _Calling) -> Future[object]:
-        return self._loop.submit(self._connected().call(calling.name, calling.arguments))
+        return self._loop.submit(self._connected().call(calling.name, calling.arguments, self._timeout))
 
     def _connected(self) -> _Connection:
         if self._connection is None:
@@ -310,8 +322,19 @@ class _Offer:
                 sdk = import_module("mcp")
             except ImportError as error:
                 raise _Fault(f"needs mcp, which cannot be imported ({error}): {_INSTALL}") from None
-            self._connection = _Connection(sdk, self._target, self._timeout)
+            self._connection = self._shared(sdk) if self._is_shared else _Connection(sdk, self._target)
         return self._connection
+
+    def _shared(self, sdk: ModuleType) -> _Connection:
+        """Return the connection that examples share; create it for the first example, or after the server died."""
+        with _SHARING:
+            found = self._loop.servers.get(self._target)
+            if isinstance(found, _Connection) and not found.has_failed:
+                return found
+            if found is not None:
+                self._loop.submit(found.end())
+            made = self._loop.servers[self._target] = _Connection(sdk, self._target)
+            return made
 
 
 @dataclass(frozen=True)
@@ -322,7 +345,7 @@ class _Calling:
 
 
 class McpServer(_Offer):
-    """A server for an ``async def`` function, with ``tools`` and ``call``; the server ends with the example."""
+    """A server for an ``async def`` function, with ``tools`` and ``call``; it ends with the example, or the run."""
 
     async def opened(self, made: object) -> McpServer:
         """Start or find the server, and return it."""
@@ -392,4 +415,5 @@ def _target(refuse: Callable[[str], NoReturn], server: object, env: Mapping[str,
         refuse(f"lm.mcp: expected a command, a list of its parts, or an http address, got {server!r:.80}")
     # The name in a recording is the same on every machine.
     shown = ["python" if part == sys.executable else portable_path(part) if isabs(part) else part for part in command]
-    return _Target(" ".join(shlex.join(redact_arguments(shown)).split()), command, env=env)
+    variables = tuple(sorted((env or {}).items()))
+    return _Target(" ".join(shlex.join(redact_arguments(shown)).split()), command, env=variables)

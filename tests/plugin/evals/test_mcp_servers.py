@@ -197,3 +197,50 @@ def test_a_server_at_an_address_is_asked_as_one_of_a_command(shop: Project) -> N
     finally:
         server.kill()
         server.wait()
+
+
+SHARED = """
+import sys
+import pytest
+from pytest_lmeval import McpServer, eval_task
+
+@pytest.fixture(scope="session")
+def command():
+    return [sys.executable, "server.py"]
+
+async def ship(server: McpServer, row):
+    if row["id"] == "crash":
+        await server.call("crash")
+    return await server.call("find", {"order": row["id"]})
+
+@eval_task("awaited", data=[{"id": id} for id in ("A1", "A2", "A3", "A4")])
+async def test_awaited(row, lm, command):
+    assert f"{row['id']} shipped" in await ship(await lm.mcp(command, shared=True, timeout=300), row)
+
+@eval_task("blocking", data=[{"id": "B1"}, {"id": "B2"}])
+def test_blocking(row, lm, command):
+    assert "shipped" in lm.mcp(command, shared=True, timeout=300).call("find", {"order": row["id"]})
+
+@eval_task("dies", data=[{"id": "crash"}])
+async def test_dies(row, lm, command):
+    await ship(await lm.mcp(command, shared=True, timeout=300), row)
+
+@eval_task("later", data=[{"id": "C1"}])
+def test_later(row, lm, command):
+    assert "shipped" in lm.mcp(command, shared=True, timeout=300).call("find", {"order": row["id"]})
+"""
+
+
+def test_examples_share_a_server_until_the_run_ends_and_get_another_if_it_dies(shop: Project) -> None:
+    shop.write("test_shop.py", SHARED)
+    result = shop.run("test_shop.py", "-k", "awaited or blocking", "--lm-report-dir=live")
+    assert 0 == result.ret, result.stdout.str()
+    assert (1, 6) == (len(lines(shop, "started.txt")), len(lines(shop, "ran.txt")))
+    assert has_ended(int(*lines(shop, "started.txt")))
+    again = shop.run("test_shop.py", "-k", "awaited or blocking", "--lm-adapter=replay:live/ledger.jsonl")
+    assert (0, 1) == (again.ret, len(lines(shop, "started.txt"))), again.stdout.str()
+    assert 3 == shop.run("test_shop.py", "-k", "dies or later", "--lm-concurrency=1").ret
+    examples = shop.examples()
+    assert "a call of crash failed: " in examples["dies:crash"]["error"]
+    assert ("passed", 3) == (examples["later:C1"]["status"], len(lines(shop, "started.txt")))
+    assert [True] * 3 == [has_ended(int(pid)) for pid in lines(shop, "started.txt")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeGuard
 
 from pytest_lmeval.errors import UsageError
@@ -28,6 +29,23 @@ def is_count(value: object) -> TypeGuard[int]:
 def is_share(value: object) -> TypeGuard[float]:
     """Return True for a number in [0, 1], or a boolean."""
     return isinstance(value, int | float) and 0 <= value <= 1
+
+
+def sound_amounts(usage: object) -> dict[str, float]:
+    """Return the valid amounts of a usage that comes from an application or a file."""
+    given = usage.items() if isinstance(usage, Mapping) else ()
+    return {str(name): amount for name, amount in given if is_number(amount) and amount >= 0}
+
+
+def total_usage(
+    usages: Iterable[Mapping[str, float]], add: Callable[[Iterable[float]], float] = sum
+) -> dict[str, float]:
+    """Return the sum of each amount over all usages that contain it, in order of first occurrence."""
+    amounts: dict[str, list[float]] = {}
+    for usage in usages:
+        for name in usage:
+            amounts.setdefault(name, []).append(usage[name])
+    return {name: add(amounts[name]) for name in amounts}
 
 
 def beside(value: float, least: float, style: str = ".4f") -> str:

@@ -11,9 +11,8 @@ from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.checks import OF_COMPACT, RENAMED
 from pytest_lmeval.formats.turns import check_calls
-from pytest_lmeval.judging.question import total
 from pytest_lmeval.leaderboard.details import CHECKS
-from pytest_lmeval.numbers import is_number
+from pytest_lmeval.numbers import is_number, total_usage
 from pytest_lmeval.postprocess import Rule, apply_metric, predicted, share_of
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.stats.intervals import is_at_least
@@ -161,7 +160,7 @@ def score_checks(
         any("unparsed" in each for each in found),
         metrics={each["name"]: each["score"] for each in found},
         thresholds={each["name"]: each["threshold"] for each in found},
-        usage=total([score.usage for score in scores]),
+        usage=total_usage([score.usage for score in scores]),
     )
 
 

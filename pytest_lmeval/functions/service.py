@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from pytest_lmeval.functions.example import ExampleState, allow_failures
-from pytest_lmeval.functions.steps import Step, total_usage
+from pytest_lmeval.functions.steps import Step, usage_of_steps
 from pytest_lmeval.records.service import OUTSIDE, Outside
 
 if TYPE_CHECKING:
@@ -88,4 +88,4 @@ class Service:
             return Outside()
         steps = [*self.state.steps]
         recorded = [step.to_json() for step in steps]
-        return Outside(*self._answers.model, len(steps), self.during, total_usage(steps), recorded)
+        return Outside(*self._answers.model, len(steps), self.during, usage_of_steps(steps), recorded)

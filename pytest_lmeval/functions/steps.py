@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import CALLED, shown_name, steps_of
-from pytest_lmeval.numbers import is_number
+from pytest_lmeval.numbers import sound_amounts, total_usage
 from pytest_lmeval.types import COST_UNKNOWN, Completion
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost")
@@ -65,7 +65,7 @@ class Step:
             "name": self.name,
             "start_ms": round(self.start_ms, 1),
             "key": self.key,
-            "usage": sound_usage(self.usage) if self.usage else None,
+            "usage": sound_amounts(self.usage) if self.usage else None,
             "error": self.error,
             "thoughts": self.thoughts,
             "cached": self.cached or None,
@@ -86,24 +86,15 @@ def usage_of(answer: Completion) -> dict[str, float]:
     return {name: amount for name in _COUNTS if (amount := getattr(answer, name)) is not None}
 
 
-def total_usage(steps: Iterable[Step]) -> dict[str, float]:
+def usage_of_steps(steps: Iterable[Step]) -> dict[str, float]:
     """Return the usage of all steps; ignore invalid amounts set by the application."""
-    total: dict[str, float] = {}
-    unknown = 0
+    steps, unknown = [*steps], 0
+    total = total_usage([sound_amounts(step.usage) for step in steps if step.usage])
     for step in steps:
-        if step.usage:
-            for name, amount in sound_usage(step.usage).items():
-                total[name] = total.get(name, 0) + amount
         is_answered = step.ms is not None and not (step.error or step.cancelled or step.cached)
         if step.key and is_answered and step.kind not in CALLED:
             unknown += "cost" not in step.usage
     return {**total, COST_UNKNOWN: unknown} if unknown and "cost" in total else total
-
-
-def sound_usage(usage: Any) -> dict[str, float]:
-    """Return the valid amounts of a step's usage, which the application may have modified."""
-    given = usage.items() if isinstance(usage, Mapping) else ()
-    return {str(name): amount for name, amount in given if is_number(amount) and amount >= 0}
 
 
 def last_steps(details: Mapping[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.functions.example import ExampleState, as_json
 from pytest_lmeval.functions.lost import describe
 from pytest_lmeval.functions.runner import Outcome
-from pytest_lmeval.functions.steps import Step, total_usage
+from pytest_lmeval.functions.steps import Step, usage_of_steps
 from pytest_lmeval.leaderboard.details import DECIDED_BY, DURATION, FUNCTION, METRIC, OUTPUT, WHY
 from pytest_lmeval.scoring.evaluate import ScoringRules, evaluate, failed_result, question_of
 from pytest_lmeval.task import Prompt, Task, Tools
@@ -166,7 +166,7 @@ def result_of(
         predictions=(),
         thoughts=(),
         cut_off=False,
-        usage=total_usage(steps),
+        usage=usage_of_steps(steps),
         latency_ms=round(sum(waits) / len(waits), 3) if len(waits) > 1 else waits[0] if waits else None,
         request_ms=tuple(waits) if len(waits) > 1 else (),
         cached=cached,

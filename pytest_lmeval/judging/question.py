@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_lmeval.errors import ScoringError
 from pytest_lmeval.judging.verdicts import Verdict
+from pytest_lmeval.numbers import total_usage
 from pytest_lmeval.types import COST_UNKNOWN, Completion, Generate, Message
 
 UNREAD = "the judge's reply is no"
@@ -103,16 +104,7 @@ def consult(judge: Any, question: Question) -> Consultation:
                 **({"adapter_key": adapter_key} if adapter_key else {}),
             }
         )
-    return Consultation(verdict, unread, entries, total(usage_of(completion) for _, completion in replies))
-
-
-def total(usages: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Return the sum of each amount over all usages that contain it."""
-    summed: dict[str, float] = {}
-    for usage in usages:
-        for name, amount in usage.items():
-            summed[name] = summed.get(name, 0) + amount
-    return summed
+    return Consultation(verdict, unread, entries, total_usage(usage_of(completion) for _, completion in replies))
 
 
 def usage_of(completion: Completion) -> dict[str, float]:

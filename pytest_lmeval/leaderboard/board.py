@@ -32,7 +32,7 @@ from pytest_lmeval.leaderboard.details import (
     traces,
 )
 from pytest_lmeval.leaderboard.rows import TaskInfo, TaskRow, as_in_data, make_row
-from pytest_lmeval.numbers import is_number
+from pytest_lmeval.numbers import sound_amounts, total_usage
 from pytest_lmeval.redaction import redact_options
 from pytest_lmeval.stats.intervals import mean, overall_bounds
 from pytest_lmeval.types import COST_UNKNOWN, ExampleResult
@@ -237,7 +237,7 @@ def build_board(
     model = facts.manifest.get("model")
     if isinstance(model, Mapping) and isinstance(remarks := model.get("remarks"), list):
         notes += map(str, remarks)
-    usage = total_usage([*(result.answer.usage for result in everything), rerun_usage(facts), _outside(facts)])
+    usage = run_usage([*(result.answer.usage for result in everything), rerun_usage(facts), _outside(facts)])
     if usage.get(COST_UNKNOWN) and isinstance(names := facts.manifest.get(UNPRICED), list):
         notes.append(
             f"the cost is a lower bound: no prices for {', '.join(map(str, names))} (judge or simulated user); add "
@@ -347,27 +347,18 @@ def _counts(results: Sequence[ExampleResult], facts: RunFacts) -> dict[str, int]
 
 def rerun_usage(facts: RunFacts) -> Mapping[str, float]:
     """Return the usage of attempts that were made again."""
-    return _amounts(facts.manifest.get(RERUN_USAGE))
+    return sound_amounts(facts.manifest.get(RERUN_USAGE))
 
 
 def _outside(facts: RunFacts) -> Mapping[str, float]:
     """Return the usage of requests outside of examples."""
     service = facts.manifest.get(SERVICE)
-    return _amounts(service.get("usage") if isinstance(service, Mapping) else None)
+    return sound_amounts(service.get("usage") if isinstance(service, Mapping) else None)
 
 
-def _amounts(usage: Any) -> Mapping[str, float]:
-    given = usage.items() if isinstance(usage, Mapping) else ()
-    return {str(name): amount for name, amount in given if is_number(amount)}
-
-
-def total_usage(usages: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Return the sums of all amounts, by name."""
-    amounts: dict[str, list[float]] = defaultdict(list)
-    for usage in usages:
-        for name, amount in usage.items():
-            amounts[name].append(amount)
-    return {name: round(math.fsum(amounts[name]), 12) for name in sorted(amounts)}
+def run_usage(usages: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Return the sums of all amounts, which do not depend on the order of ``usages``."""
+    return dict(sorted(total_usage(usages, lambda amounts: round(math.fsum(amounts), 12)).items()))
 
 
 def served_by(results: Sequence[ExampleResult], of_functions: Sequence[Trace] | None = None) -> dict[str, int]:

@@ -8,7 +8,7 @@ from dataclasses import field, fields
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.board import SERVICE
 from pytest_lmeval.leaderboard.details import answered_requests
-from pytest_lmeval.numbers import is_count, is_number
+from pytest_lmeval.numbers import is_count, is_number, total_usage
 
 OUTSIDE = ("", "")
 """The task and the id of a request that belongs to no example."""
@@ -75,12 +75,11 @@ def joined(parts: Iterable[Outside]) -> Outside:
     found = [part for part in parts if part]
     if not found:
         return NONE_OUTSIDE
-    names = dict.fromkeys(name for part in found for name in part.usage)
     return Outside(
         found[0].adapter,
         found[0].adapter_key,
         sum(part.requests for part in found),
         sum(part.during for part in found),
-        {name: sum(part.usage.get(name, 0) for part in found) for name in names},
+        total_usage(part.usage for part in found),
         [step for part in found for step in part.steps],
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.errors import UsageError
-from pytest_lmeval.leaderboard.board import RERUN_USAGE, SERVICE, Leaderboard, RunFacts, rerun_usage, total_usage
+from pytest_lmeval.leaderboard.board import RERUN_USAGE, SERVICE, Leaderboard, RunFacts, rerun_usage, run_usage
 from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.records.ledger import ending, ledger_line, result_line
 from pytest_lmeval.records.receipt import RUN_ID, named_run
@@ -263,7 +263,7 @@ def _joined(one: TaskInfo, other: TaskInfo) -> TaskInfo:
 def _facts(shards: Sequence[RunFile], infos: Mapping[str, TaskInfo]) -> RunFacts:
     facts = [shard.facts for shard in shards]
     manifest = {**facts[0].manifest, "shards": len(shards), **_max_cost(facts)}
-    if usage := total_usage(map(rerun_usage, facts)):
+    if usage := run_usage(map(rerun_usage, facts)):
         manifest[RERUN_USAGE] = usage
     if outside := joined(shard.outside for shard in shards):
         manifest[SERVICE] = outside.sums

@@ -15,8 +15,7 @@ from pytest_lmeval.formats.declarative.scoring.judges import asking
 from pytest_lmeval.formats.declarative.scoring.outcome import Scorer, ScorerOutput, Scoring
 from pytest_lmeval.formats.declarative.solving import AnsweredRow, RowPrompt, Solver, turns_of
 from pytest_lmeval.formats.turning import by_turn
-from pytest_lmeval.judging.question import total
-from pytest_lmeval.numbers import is_share
+from pytest_lmeval.numbers import is_share, total_usage
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import FollowUp, Prompt, Task, Tools
 from pytest_lmeval.templates.template import TemplateFault
@@ -120,7 +119,7 @@ class DeclarativeTask(Task):
             played = self.solver.played(self.asked[example.id])
             entries = [dict(entry) for entry in talks[0].asides]
             details |= {"ended": played.ended(len(details["turns"])), "user": entries}
-            score = replace(score, usage=total([score.usage, *(entry.get("usage", {}) for entry in entries)]))
+            score = replace(score, usage=total_usage([score.usage, *(entry.get("usage", {}) for entry in entries)]))
         return replace(score, details=details)
 
     def _turns(self, completion: Completion) -> list[dict[str, Any]]:
@@ -222,7 +221,7 @@ class _ScoredRow:
 
     @property
     def usage(self) -> dict[str, float]:
-        return total(outcome.usage for outcome in self.outcomes.values())
+        return total_usage(outcome.usage for outcome in self.outcomes.values())
 
     def score(self) -> Score:
         chosen = self.outcomes.get(self.decisive) or next(iter(self.outcomes.values()))
@@ -295,6 +294,6 @@ def _joined(rows: Sequence[_ScoredRow]) -> Score:
         "\n".join(score.prediction for score in scores),
         any(score.unparsed for score in scores),
         excluded="" if kept else rows[0].excluded,
-        usage=total(row.usage for row in rows),
+        usage=total_usage(row.usage for row in rows),
         measured=any(measured),
     )

@@ -10,8 +10,9 @@ from typing import Any
 
 from pytest_lmeval.errors import AdapterError, LmevalError, RecordRefused, ScoringError
 from pytest_lmeval.formats.loglikelihood import Rule
-from pytest_lmeval.judging.question import Question, consult, judge_of, total
+from pytest_lmeval.judging.question import Question, consult, judge_of
 from pytest_lmeval.judging.verdicts import Verdict, number_in, one_of
+from pytest_lmeval.numbers import total_usage
 from pytest_lmeval.postprocess import Extraction, apply_metric
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.task import Tools
@@ -144,7 +145,7 @@ def measured(measures: Sequence[Measure], answer: Scored, tools: Tools) -> Score
         details={**first[1].details, **judges},
         prediction=answer.prediction,
         metrics={**first[1].metrics, **{name: score.value for name, score in found.items()}},
-        usage=total(score.usage for score in (first[1], *found.values())),
+        usage=total_usage(score.usage for score in (first[1], *found.values())),
     )
 
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _encode = compact_encoder(allow_nan=True)  # escapes keep lone surrogates
 _REVISIONS, _LONGEST_NAME = 5, 200
-_BAD_REQUEST = 400
 _REFUSES = frozenset({400, 422, 501})
 """Statuses with which servers refuse an option that they lack."""
 Answered = TypeVar("Answered", Completion, LogProb)
@@ -43,6 +42,8 @@ class HttpAdapter(ServerModel[Given], ABC):
 
     assembly: ClassVar[type[Assembly]]
     """Assembles the events of a stream."""
+    remedies: ClassVar[Mapping[str, str]] = {}
+    """Maps each field that a server may not support to the option to set instead."""
 
     hostable = True
     forwards = True
@@ -118,14 +119,7 @@ class HttpAdapter(ServerModel[Given], ABC):
             document, reply = await self._ask(self._fields(model, request))
             return self._completion_of(document, request, reply, self._priced(model))
         except AdapterError as error:
-            is_ours = error.status == _BAD_REQUEST and not isinstance(request, Forward)
-            if is_ours and (option := self._remedy(error, request)):
-                error.args = (f"{error}; set --lm-adapter-arg={option}, for a judge --lm-judge-arg={option}",)
-            return with_hint(error, request)
-
-    def _remedy(self, error: AdapterError, request: Generate) -> str:
-        """Return the option, with its value, without which the server refused a request; "" if unknown."""
-        return ""
+            return with_hint(error, request, {} if isinstance(request, Forward) else self.remedies)
 
     async def _ask(self, fields: Mapping[str, object]) -> tuple[Document, Reply]:
         reply = await self._transport.post(_encode(fields).encode("ascii"))

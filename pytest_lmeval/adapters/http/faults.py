@@ -18,6 +18,7 @@ _RETRIED = frozenset({408, 409, 429})
 _OF_EVERY_REQUEST = frozenset({401, 402, 403, 404, 405})
 _OF_THE_PROMPT = re.compile(rb"content.?(filter|policy)|context.?length|too.?long", re.IGNORECASE)
 _OF_THOUGHTS = re.compile(r"reasoning_(content|details)|\b(redacted_)?(reasoning|thinking)\b(?!\.\w)")
+_UNSUPPORTED = re.compile(r"unsupported|n[o']t support", re.IGNORECASE)
 _REFUSES_FIELDS = frozenset({400, 422})
 _SECONDS = re.compile(r"\d{1,9}(\.\d{1,9})?")
 
@@ -47,14 +48,27 @@ def refused(where: str, status: int, body: bytes, wait: float | None) -> Adapter
     return error
 
 
-def with_hint(error: AdapterError, request: Generate) -> AdapterError:
-    """Return an error that names the option ``thoughts_back`` if thoughts in the conversation are its cause."""
-    answers = not isinstance(request.prompt, str) and any(each.role == "assistant" for each in request.prompt)
-    if answers and error.status in _REFUSES_FIELDS and _OF_THOUGHTS.search(str(error)):
-        error.args = (
-            f"{error}; for turns and lm.ask, thoughts_back=calls|always|never decides which thoughts go back",
-        )
+def with_hint(error: AdapterError, request: Generate, remedies: Mapping[str, str]) -> AdapterError:
+    """Return an error that names the option to set, if the server refuses a field of ``request``.
+
+    ``remedies`` maps each field that the adapter adds to requests to the option to set instead, with its value.
+    """
+    hint = _hint(error, request, remedies) if error.status in _REFUSES_FIELDS else ""
+    if hint:
+        error.args = (f"{error}; {hint}",)
     return error
+
+
+def _hint(error: AdapterError, request: Generate, remedies: Mapping[str, str]) -> str:
+    text = f"{error.said.get('code')} {error.said.get('message')}" if error.said else str(error)
+    named = str(error.said.get("param") or next((name for name in remedies if re.search(rf"\b{name}\b", text)), ""))
+    # The author of a request has to change an option that the request names.
+    if _UNSUPPORTED.search(text) and named in remedies and request.options.get(named) is None:
+        return f"set --lm-adapter-arg={remedies[named]}, for a judge --lm-judge-arg={remedies[named]}"
+    answers = not isinstance(request.prompt, str) and any(each.role == "assistant" for each in request.prompt)
+    if answers and _OF_THOUGHTS.search(str(error)):
+        return "for turns and lm.ask, thoughts_back=calls|always|never decides which thoughts go back"
+    return ""
 
 
 def _error_fields(body: bytes) -> dict[str, object]:

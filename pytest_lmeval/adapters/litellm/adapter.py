@@ -27,6 +27,7 @@ from pytest_lmeval.types import Completion, Generate
 _LOCAL_PRICES = "LITELLM_LOCAL_MODEL_COST_MAP"
 _SHORTEST_SECRET = 8
 _LOGGING_S = 2.0
+_REMEDIES = {"temperature": "temperature=default"}
 
 
 class LiteLLMAdapter(ServerModel[LiteLLMOptions]):
@@ -85,7 +86,7 @@ class LiteLLMAdapter(ServerModel[LiteLLMOptions]):
         except AdapterError as error:
             return error
         except Exception as error:
-            return with_hint(self._error(model, error), request)
+            return with_hint(self._error(model, error), request, _REMEDIES)
 
     async def _ask(self, fields: dict[str, object]) -> Any:
         self._litellm = litellm = self._litellm or _imported()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pytest_lmeval.adapters.http.adapter import HttpAdapter, raised
 from pytest_lmeval.adapters.http.reply import Document
@@ -22,13 +22,6 @@ if TYPE_CHECKING:
     from pytest_lmeval.adapters.http.transport import Reply
 
 
-_REMEDIES: Mapping[object, str] = {
-    "temperature": "temperature=default",
-    "max_tokens": "max_tokens_field=max_completion_tokens",
-}
-"""Maps each field that a server may not support to the option to set instead."""
-
-
 class OpenAIAdapter(HttpAdapter[OpenAIOptions]):
     """A model behind a server with OpenAI's chat or completions interface, with the options of :class:`OpenAIOptions`.
 
@@ -38,6 +31,10 @@ class OpenAIAdapter(HttpAdapter[OpenAIOptions]):
 
     kind = "openai"
     assembly = StreamedChoice
+    remedies: ClassVar[Mapping[str, str]] = {
+        "temperature": "temperature=default",
+        "max_tokens": "max_tokens_field=max_completion_tokens",
+    }
     request_options = frozenset({ANY_OPTION})
     media = frozenset({"image", "audio", "file"})
 
@@ -56,12 +53,6 @@ class OpenAIAdapter(HttpAdapter[OpenAIOptions]):
 
     def _completion_of(self, document: Document, request: Generate, reply: Reply, options: OpenAIOptions) -> Completion:
         return completion(document, options, reply.latency_ms, reply.ttft_ms)
-
-    def _remedy(self, error: AdapterError, request: Generate) -> str:
-        param, text = error.said.get("param"), f"{error.said.get('code')} {error.said.get('message')}".lower()
-        # The author of a request has to change an option that the request names.
-        is_ours = request.options.get(str(param)) is None
-        return _REMEDIES.get(param, "") if is_ours and ("unsupported" in text or "not support" in text) else ""
 
     async def _loglikelihood(self, requests: Sequence[LogLikelihood]) -> list[LogProb]:
         """Send the requests one after another, and return log-probabilities; raise the errors of :meth:`complete`."""

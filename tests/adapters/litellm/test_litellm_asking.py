@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from importlib import import_module
 from pathlib import Path
@@ -128,6 +129,23 @@ def test_errors_are_asked_again_by_the_run_alone(code: int, body: Any, kind: typ
     assert (kind, number, 1) == (type(error), getattr(error, "status", None), len(seen)), error
     assert isinstance(error, Exception)
     assert KEY not in repr((error, getattr(error, "said", None), error.__context__, error.__cause__))
+
+
+UNSUPPORTED = "Unsupported value: 'temperature' does not support 0 with this model."
+REFUSED = {"error": {"message": UNSUPPORTED, "param": "temperature", "code": "unsupported_value"}}
+
+
+@pytest.mark.filterwarnings("ignore:coroutine", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(("model", "requests"), [("openai/mock-1", 1), ("openai/gpt-5", 0)])
+def test_an_option_that_the_server_or_litellm_refuses_is_named_with_the_value_to_set(model: str, requests: int) -> None:
+    error, seen = _ask(status(400, json.dumps(REFUSED)), model)
+    assert str(error).endswith(
+        "; set --lm-adapter-arg=temperature=default, for a judge --lm-judge-arg=temperature=default"
+    )
+    assert requests == len(seen)
+    answer, _ = _ask(json_reply(REPLY), model, temperature="default")
+    assert isinstance(answer, Completion), answer
+    gc.collect()  # litellm leaves a coroutine that was never awaited, and Python warns in whichever test comes next
 
 
 def test_a_server_that_does_not_answer_is_a_timeout() -> None:

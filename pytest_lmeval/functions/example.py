@@ -135,7 +135,7 @@ class ExampleState:
         self._started = time.perf_counter()
         self._lock = threading.Lock()
 
-    def begin(self, *, beside: bool) -> None:
+    def begin(self, *, beside: bool = False) -> None:
         """Start the example's clock."""
         self.is_beside = beside
         self.thread = threading.get_ident()

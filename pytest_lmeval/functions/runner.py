@@ -91,7 +91,7 @@ class Runner:
         for state in example.states:
             example.lm.enter(state)
             token = CURRENT.set(state)
-            state.begin(beside=False)
+            state.begin()
             started = time.perf_counter()
             error: BaseException | None = None
             try:

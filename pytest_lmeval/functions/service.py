@@ -59,7 +59,7 @@ class Service:
         self.talks: Talks = {}
         self.preparing = 0
         self.during = 0
-        self.state.begin(beside=False)
+        self.state.begin()
 
     def take(self) -> Clients:
         """Count a request; return its handler, or raise RequestRefused if the model for the request is unknown."""

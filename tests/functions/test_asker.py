@@ -181,7 +181,7 @@ def test_at_its_turn_others_that_run_and_other_threads_of_its_own_are_waited_for
 
     watching = Watching()
     here, beside = state("a", watching), state("b", watching)
-    here.begin(beside=False)
+    here.begin()
     found = [here.is_alone, *in_threads(1, lambda _: here.is_alone)]
     beside.begin(beside=True)
     found.append(here.is_alone)

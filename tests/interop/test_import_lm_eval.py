@@ -41,6 +41,8 @@ def test_an_imported_board_has_the_metrics_that_the_harness_reported(tmp_path: P
     ].metrics
     assert reported["sums"]["exact_match_stderr,whole"] == rows["sums"].notes["harness"]["exact_match,whole"]["stderr"]
     assert ("tiny/one", True, True) == (run.adapter, run.complete, run.agrees)
+    first = next(result for result in examples_of(run) if result.task == "towns")
+    assert [False, True, True] == [option["greedy"] for option in first.details["options"]]
     sums = [result for result in examples_of(run) if result.task == "sums"]
     assert [(" 5, I think", "5", 1.0), ("12", "12", 0.0)] == [
         (result.outputs[0], result.predictions[0], result.score) for result in sums

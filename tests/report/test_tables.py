@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard, RunFacts, build_board
 from pytest_lmeval.report.tables import score_text
-from pytest_lmeval.report.terminal_text import terminal_table
+from pytest_lmeval.report.terminal_text import Screen, terminal_table
 from pytest_lmeval.types import ExampleResult
 from tests.tables import each_row
 
@@ -27,6 +27,11 @@ def test_a_score_has_four_digits_or_a_dash(score: float | None, text: str) -> No
 
 
 # The terminal
+
+
+def test_long_names_lose_their_middle_at_the_middle_unless_they_would_become_equal() -> None:
+    assert ["Axxx...xxx1", "Bxxx...xxx2"] == Screen().names(["Axxxxxxxxxxxxx1", "Bxxxxxxxxxxxxx2"], 11)
+    assert ["xxxxxA...xx", "xxxxxB...xx"] == Screen().names(["xxxxxAxxxxxxxxx", "xxxxxBxxxxxxxxx"], 11)
 
 
 def test_the_terminal_table_has_a_row_a_task_and_the_overall_score_last() -> None:

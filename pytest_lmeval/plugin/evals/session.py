@@ -87,7 +87,7 @@ class EvalSession:
     def follow(self, item: Any) -> ExampleState:
         """Start recording a test that another plugin runs, and return its state."""
         state = self._new_states(item, 1)[0]
-        state.begin(beside=False)
+        state.begin()
         self._lms[item].enter(state)
         return state
 

@@ -118,6 +118,15 @@ def test_the_calls_of_all_turns_are_scored(tmp_path: Path) -> None:
     assert 'call of weather: argument city: expected "Riga", got "Oslo"' == difference
 
 
+def test_an_answer_that_only_calls_a_tool_is_not_unparsed(tmp_path: Path) -> None:
+    path = _write(tmp_path, TABLE) / "trip.yaml"
+    text = path.read_text()
+    first, called = text.index("  - key: wear"), text.index("  - key: called")
+    path.write_text(text[:first] + text[called : text.index("  - key: first")])
+    riga, _ = _run(tmp_path, Model())
+    assert (1.0, False) == (riga.score, riga.unparsed)
+
+
 def test_a_snippet_that_raises_is_an_error_of_the_row(tmp_path: Path) -> None:
     broken = SNIPPET.replace("city", "town")
     riga, _ = _run(_write(tmp_path, broken), Model())

@@ -33,9 +33,13 @@ def reason_against(item: Any, name: str, definition: Any, safe: Sequence[str]) -
         return ""
     if name in _PATCHES:
         takers = [described(taker, fixture_definitions(item, taker)[-1]) for taker in _takers(item, name)]
-        return f"{(*takers, 'the function')[0]} takes {name}, whose changes hold for the whole process"
+        way_out = "to run examples together, patch once in a session fixture, with pytest.MonkeyPatch.context()"
+        return f"{(*takers, 'the function')[0]} takes {name}, whose changes hold for the whole process; {way_out}"
     if name == "lm_env":
-        return "the fixture lm_env sets variables, which hold for the whole process"
+        return (
+            "the fixture lm_env sets variables, which hold for the whole process; to run examples together, give the "
+            "application lm.client or lm.base_url"
+        )
     shown = described(name, definition)
     if name not in safe:
         return f"{shown} is {definition.scope}-scoped; if several may exist at a time, name it in {SAFE}"

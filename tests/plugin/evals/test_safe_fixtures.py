@@ -137,8 +137,20 @@ def value(request):
     ("source", "fixtures", "safe", "reason"),
     [
         (PATCHES, "", "settings", "fixture settings (test_x.py:7) takes monkeypatch, whose changes hold for the whole"),
-        ("", ", monkeypatch", "", "the function takes monkeypatch, whose changes hold for the whole process"),
-        ("", ", lm_env", "lm_env", "the fixture lm_env sets variables, which hold for the whole process"),
+        (
+            "",
+            ", monkeypatch",
+            "",
+            "the function takes monkeypatch, whose changes hold for the whole process; "
+            "to run examples together, patch once in a session fixture",
+        ),
+        (
+            "",
+            ", lm_env",
+            "lm_env",
+            "the fixture lm_env sets variables, which hold for the whole process; "
+            "to run examples together, give the application lm.client or lm.base_url",
+        ),
         (METHOD, ", value", "value", "fixture value (test_x.py:7) is in lm_safe_fixtures, but it is async, a method"),
         ("", ", capsys", "", "fixture capsys of pytest is function-scoped; if several may exist at a time, name it in"),
     ],

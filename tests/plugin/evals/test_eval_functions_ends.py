@@ -15,7 +15,7 @@ def evals(project: Project) -> Project:
 
 def test_a_request_that_an_application_gives_up_as_its_function_ends_is_no_error(evals: Project) -> None:
     evals.copy("eval_ends", "tests/test_cancelled.py")
-    evals.run("--lm-adapter=model:Model", "tests", "--lm-concurrency=1")
+    evals.run("--lm-adapter=model:Model", "tests", "--lm-concurrency=16")
     found = evals.ledger()
     left = found.pop("left:test_left")
     assert {"passed"} == {line["status"] for line in found.values()}, found

@@ -1,15 +1,22 @@
 """Applications that give requests up just before they return, and one that forgets its own."""
 
 import asyncio
+import threading
+import time
 
 import openai
 import pytest
+from model import RELEASED
 
 from pytest_lmeval import eval_task
+from pytest_lmeval.functions import runner
 
-ASYNC = openai.AsyncOpenAI(api_key="unused", max_retries=0, timeout=0.2)
-PLAIN = openai.OpenAI(api_key="unused", max_retries=0, timeout=0.2)
-ASKED = {"model": "stub.v1", "messages": [{"role": "user", "content": "slow"}]}
+# A busy machine may take long to notice that a client hung up: wait for that, however long it takes.
+runner._SETTLES_S = 60
+
+ASYNC = openai.AsyncOpenAI(api_key="unused", max_retries=0, timeout=0.5)
+PLAIN = openai.OpenAI(api_key="unused", max_retries=0, timeout=0.5)
+ASKED = {"model": "stub.v1", "messages": [{"role": "user", "content": "held"}]}
 
 
 @eval_task("async")
@@ -35,7 +42,7 @@ def test_thread(lm):
 
 @eval_task("hedged")
 async def test_hedged(lm):
-    tasks = [asyncio.create_task(lm.ask(text)) for text in ("slow", "fast")]
+    tasks = [asyncio.create_task(lm.ask(text)) for text in ("held", "fast")]
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     tasks[0].cancel()
     assert 1
@@ -43,6 +50,14 @@ async def test_hedged(lm):
 
 @eval_task("left")
 async def test_left(lm):
-    lm.left = asyncio.create_task(lm.ask("slow"))
-    await asyncio.sleep(0.7)
+    lm.left = asyncio.create_task(lm.ask("held until released"))
+    threading.Thread(target=release_after, args=(lm.state,)).start()
+    await asyncio.sleep(0)
     assert 1
+
+
+def release_after(state):
+    """Let the model answer once the function of ``state`` has ended."""
+    while not state.has_ended:
+        time.sleep(0.01)
+    RELEASED.set()

@@ -11,7 +11,8 @@ from pytest_lmeval.sandbox.pipes import Pipes
 def test_a_full_pipe_takes_nothing_and_a_closed_one_takes_all() -> None:
     ends = [os.pipe() for _ in range(4)]
     (reader, request), *others = ends
-    pipes = Pipes(request, *(read for read, _ in others), limit=10)
+    result, stdout, stderr = (read for read, _ in others)
+    pipes = Pipes(request, result, stdout, stderr, 10)
     with suppress(BlockingIOError):
         while os.write(request, b"x" * 4096):
             pass

@@ -41,7 +41,7 @@ class Received:
         self.reruns = 0
         self.rerun_usage: dict[str, float] = {}
         self.usage: dict[str, float] = {}
-        self._attempts: dict[str, list[Mapping[str, Any]]] = {}
+        self._attempts: dict[str, list[Mapping[str, object]]] = {}
         self.tasks: dict[str, TaskInfo] = {}
         self.facts: dict[str, Any] = {}
         self.remarks: list[str] = []
@@ -135,7 +135,7 @@ class Received:
         return result, line
 
 
-def _attempt(result: ExampleResult) -> dict[str, Any]:
+def _attempt(result: ExampleResult) -> Mapping[str, object]:
     """Return the part of a failed attempt's result that the next attempt would otherwise replace."""
     outcome = result.outcome
     known = {"outputs": result.answer.outputs, "error": outcome.error, "details": outcome.details}

@@ -6,7 +6,7 @@ import time
 
 import openai
 import pytest
-from model import RELEASED
+from model import RELEASED  # type: ignore[import-not-found]  # of the project
 
 from pytest_lmeval import eval_task
 from pytest_lmeval.functions import runner

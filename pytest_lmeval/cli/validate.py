@@ -141,6 +141,7 @@ def _text_of_harness(folder: Path, found: FolderCheck, *, imports: bool) -> Iter
     """Yield a line for each task with a fault, and a summary by kind."""
     good = [task for task in found.tasks if not task.fault]
     yield from (f"{task.path}: {task.name}: {task.fault}" for task in found.tasks if task.fault)
+    yield from (f"{path}: {name}: not read: task files end in .yaml" for name, path in found.misnamed.items())
     counts = Counter("with functions" if task.has_code else "without Python" for task in good)
     share = f" ({len(good) / len(found.tasks):.1%})" if found.tasks else ""
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
@@ -159,7 +160,8 @@ def _json_of_harness(found: FolderCheck) -> Mapping[str, Any]:
         for task in found.tasks
     ]
     imported = sum(fault is not None for fault in found.modules.values())
-    return {"tasks": tasks, "modules": {"found": len(found.modules), "imported": imported}}
+    not_read = [{"task": name, "path": path} for name, path in found.misnamed.items()]
+    return {"tasks": tasks, "modules": {"found": len(found.modules), "imported": imported}, "not_read": not_read}
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,16 @@ def test_modules_are_imported_if_that_is_wanted_and_their_folder_is_trusted(fold
     assert "not imported: 1 module(s) with functions; they are outside of the trusted paths" in result.stdout.str()
 
 
+def test_files_whose_suffix_is_not_read_are_named(project: Project) -> None:
+    project.write("given/t.yml", TASK.replace("NAME", "t"))
+    project.write("given/rows.jsonl", '{"q": 1}\n')
+    result = project.lmeval("validate", "given")
+    assert 0 == result.ret
+    assert "given/t.yml: t: not read: task files end in .yaml\n" in result.stdout.str()
+    told = json.loads(project.lmeval("validate", "given", "--format=json").stdout.str())
+    assert ["t"] == [each["task"] for each in told["not_read"]]
+
+
 def test_the_import_is_for_folders_of_the_harness(project: Project) -> None:
     project.task("t")
     result = project.lmeval("validate", "tasks", "--import")

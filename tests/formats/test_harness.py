@@ -257,10 +257,12 @@ def test_a_filter_may_be_a_class_of_the_task_s_own(tmp_path: Path) -> None:
     assert ["FOUR"] == task.pipelines["own"][0](["it is four"], ROWS[0])  # type: ignore[attr-defined]  # of its class
 
 
-REGISTERED = OWN_FILTER.replace('"own"', '"shout"') + "\n\ndef g(docs):\n    return docs\n"
+GIVES = "def g(docs):\n    return docs\n"
+# Under a condition, too.
+SHOUTS = OWN_FILTER.replace('"own"', '"shout"').replace("\n@", "\nif True:\n  @").replace("\nclass", "\n  class")
+REGISTERED = f"{SHOUTS}\n\n{GIVES}"
 STEPS = "filter_list: [{name: own, filter: [{function: shout, regex_pattern: 'is (\\w+)'}]}]\n"
 SHOUT = f"process_docs: !function f.g\n{STEPS}"
-GIVES = "def g(docs):\n    return docs\n"
 
 
 @pytest.mark.parametrize("name", ["f.py", "filters.py"])
@@ -278,6 +280,10 @@ def test_a_registered_filter_is_one_class_and_misspelt_names_are_told(tmp_path: 
     both = {"t.yaml": TASK + SHOUT, "f.py": GIVES, "a.py": REGISTERED, "b.py": REGISTERED}
     (error,) = load(tmp_path / "both", both).errors
     assert "both register the filter 'shout'" in error.detail
+    trusted = tuple(tmp_path / "one" / name for name in ("x.yaml", "theirs/t.yaml", "theirs/f.py"))
+    files = {"t.yaml": TASK + SHOUT, "f.py": GIVES, "a.py": REGISTERED}
+    (error,) = load(tmp_path / "one", files, trusted=trusted).errors
+    assert ("not_trusted", "t: a.Own: Python outside of the trusted paths") == (error.rule, error.detail)
     (error,) = load(tmp_path / "other", {"t.yaml": TASK + SHOUT.replace("shout", "shot"), "f.py": REGISTERED}).errors
     assert "unknown filter 'shot'; did you mean 'shout'?" in error.detail
 

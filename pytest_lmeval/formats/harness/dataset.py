@@ -157,7 +157,8 @@ def _in_folder(places: Sequence[Path], path: str, name: str | None) -> dict[str,
         raise RecordRefused("bad_value", "dataset_path", detail)
     if name is not None:
         raise RecordRefused("bad_value", "dataset_name", f"the folder {path} takes no name, got {name!r}")
-    paths = [file.relative_to(folder) for file in sorted(folder.rglob("*")) if _suffix(file) in (".json", *SUFFIXES)]
+    found = [file.relative_to(folder) for file in sorted(folder.rglob("*")) if _suffix(file) in (".json", *SUFFIXES)]
+    paths = [each for each in found if not any(part.startswith(".") for part in each.parts)]
     words = [_WORD.search(each.as_posix()) for each in paths]
     files: dict[str, list[Path]] = {split: [] for split in _SPLITS.values()}
     for each, word in zip(paths, words, strict=True):

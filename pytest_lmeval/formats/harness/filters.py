@@ -19,7 +19,7 @@ Filter = Callable[[Any, Row], Any]
 """Takes the responses to one document and its row; returns the input of the next filter."""
 NUMBER = r"#### (\-?[0-9\.\,]+)"
 _REGISTERED = re.compile(
-    r"^@[\w.]*register_filter\(\s*[\"']([^\"']+)[\"']\s*\)\s*\n(?:@.*\n)*class\s+(\w+)", re.MULTILINE
+    r"^[ \t]*@[\w.]*register_filter\(\s*[\"']([^\"']+)[\"']\s*\)\s*\n(?:[ \t]*@.*\n)*[ \t]*class\s+(\w+)", re.MULTILINE
 )
 
 
@@ -53,12 +53,10 @@ def _filter(step: Any, call: Callable[..., Any], functions: Sequence[FunctionRef
         return partial(_own, own, partial(call, own))
     if name == "custom":
         raise RecordRefused("bad_value", "filter_list", f"custom: expected filter_fn, a !function, got {own!r:.80}")
-    if isinstance(name, str) and name not in _FILTERS:
-        name = _registered(name, functions)
+    if not isinstance(name, FunctionRef) and str(name) not in _FILTERS:
+        name = _registered(str(name), functions)
     if isinstance(name, FunctionRef):
         return partial(_own, name, lambda given, rows: call(name, **options).apply(given, rows))
-    if name not in _FILTERS:
-        raise RecordRefused("bad_type", "filter_list", f"expected the name of a filter, got {name!r:.80}")
     try:
         signature(_FILTERS[name]).bind_partial(**options)
         compiled(options.get("regex_pattern", ""))
@@ -72,7 +70,7 @@ def _registered(name: str, functions: Sequence[FunctionRef]) -> FunctionRef:
     """Return the class that a module of ``functions``, or else one beside it, registers as the filter ``name``."""
     files = [ref.file for ref in functions if ref.file.is_file()]
     found: dict[str, FunctionRef] = {}
-    for place in (files, [file for folder in {file.parent for file in files} for file in folder.glob("*.py")]):
+    for place in (files, sorted({each for file in files for each in file.parent.glob("*.py")})):
         for file in () if name in found else place:
             for named, kind in _REGISTERED.findall(file.read_text("utf-8", "replace")):
                 ref = FunctionRef(file.parent, file.stem, kind)
@@ -84,6 +82,12 @@ def _registered(name: str, functions: Sequence[FunctionRef]) -> FunctionRef:
         hint = nearest(name, [*_FILTERS, "custom", *found], "expected one of")
         raise RecordRefused("not_supported", "filter_list", f"unknown filter {name!r:.80}{hint}")
     return found[name]
+
+
+def own_filters(found: Mapping[str, Sequence[Filter]]) -> list[FunctionRef]:
+    """Return the functions and classes of the task that its pipelines call."""
+    steps = [step for steps in found.values() for step in steps if isinstance(step, partial)]
+    return [step.args[0] for step in steps if step.func is _own]
 
 
 def _own(ref: FunctionRef, function: Callable[..., Any], given: Any, row: Row) -> Any:

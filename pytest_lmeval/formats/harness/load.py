@@ -16,7 +16,7 @@ from pytest_lmeval.formats.harness.aggregates import ITERATIONS
 from pytest_lmeval.formats.harness.config import Config, FunctionRef, check_config, generation_of, listed, plain
 from pytest_lmeval.formats.harness.dataset import Source, source_of
 from pytest_lmeval.formats.harness.documents import Documents
-from pytest_lmeval.formats.harness.filters import Filter, pipelines
+from pytest_lmeval.formats.harness.filters import Filter, own_filters, pipelines
 from pytest_lmeval.formats.harness.functions import installed_root, seeded, source_digest
 from pytest_lmeval.formats.harness.measures import HarnessMetric, Measurer, measures_of
 from pytest_lmeval.formats.harness.names import Resolver
@@ -211,12 +211,13 @@ def make_task(source: TaskSource, config: Config, wanted: HarnessSettings, group
     reader = Documents(config, ())
     measures, steps, generation = checked_parts(config, reader.call)
     trusts = source.options.trusts
-    for ref in config.functions:
+    refs = [*config.functions, *own_filters(steps)]
+    for ref in refs:
         if not all(map(trusts, (source.path, config.file, *([ref.file] if ref.file.is_file() else [])))):
             raise RecordRefused("not_trusted", "!function", f"{ref}: Python outside of the trusted paths")
     data = source_of(config, wanted.data)
     start = reader.load(config.get("process_docs"), config.shots["process_docs"], config.shots.get("samples"))
-    reader.load(*config.functions)  # report a missing scoring function before the model answers
+    reader.load(*refs)  # report a missing scoring function before the model answers
     with seeded(start=start) as has_drawn:
         docs, sha256 = _documents(config, reader, data)
         draws = has_drawn()
@@ -234,7 +235,7 @@ def make_task(source: TaskSource, config: Config, wanted: HarnessSettings, group
     decisive = _decisive(config, wanted, measures, [*steps])
     facts = {
         "task": plain({key: value for key, value in config.given.items() if key != "metadata"}),
-        "functions": source_digest(config.functions),
+        "functions": source_digest(refs),
         "metric": decisive,
     }
     own = wanted.of_examples(config.name)

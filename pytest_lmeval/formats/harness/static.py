@@ -39,7 +39,7 @@ class StaticCheck:
 
 def is_harness_folder(folder: Path) -> bool:
     """Return True if one of the folder's first files is a task of lm-evaluation-harness."""
-    files = (path for path in files_below(folder) if path.suffix == ".yaml")
+    files = (path for path in files_below(folder) if path.suffix in (".yaml", ".yml"))
     return any(is_of_harness(path.read_bytes()) for path in islice(files, _LOOK))
 
 
@@ -48,10 +48,12 @@ class FolderCheck:
     """The checks of a folder's tasks, by name.
 
     ``modules`` has each module whose functions they name: None if it was not imported, else the fault of its import.
+    ``misnamed`` has the files of tasks that are not read, because their names end in ``.yml``.
     """
 
     tasks: Sequence[StaticCheck]
     modules: Mapping[Path, str | None]
+    misnamed: Mapping[str, str]
 
 
 def check_folder(
@@ -67,7 +69,7 @@ def check_folder(
     for name, path in sorted(index.tasks.items()):
         progress(len(tasks), len(index.tasks))
         tasks.append(_checked(name, Path(path), index.root, modules, trusts))
-    return FolderCheck(tasks, modules)
+    return FolderCheck(tasks, modules, index.misnamed)
 
 
 def _checked(

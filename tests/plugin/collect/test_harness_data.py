@@ -56,7 +56,7 @@ NAMED: dict[str, tuple[str, str, dict[str, bytes]]] = {
     ),
     "no stream": ("json", "{data_files: {test: rows.json}, streaming: false}", {"given/rows.json": ARRAY}),
     "a folder beside the task": ("./mine", "{}", {"given/mine/test.jsonl": LINES, "given/mine/train.jsonl": b"{}"}),
-    "a folder of the working folder": ("mine", "{}", {"mine/test.json": ARRAY, "mine/README.md": b"test"}),
+    "a folder of the working folder": ("mine", "{}", {"mine/test.json": ARRAY, "mine/README.md": b"test", "mine/.test/a.json": b"{}"}),
     "a word of the path": ("./mine", "{}", {"mine/eval/rows.json.gz": gzip.compress(ARRAY), "mine/train.json": b"{}"}),
 }  # fmt: skip
 

@@ -15,7 +15,7 @@ task: t
 dataset_path: PATH
 dataset_kwargs: KWARGS
 test_split: test
-doc_to_text: "say: {{said}}"
+doc_to_text: "TEXT"
 doc_to_target: said
 """
 ROWS = [{"said": "a", "n": 1}, {"said": "b", "n": 2.5}]
@@ -24,15 +24,17 @@ ARRAY = json.dumps(ROWS, indent=1).encode()
 CSV = b"said,n\na,1\nb,2\n"
 
 
-def prompts_of(project: Project, path: str, kwargs: str, files: dict[str, bytes]) -> list[str]:
+def prompts_of(
+    project: Project, path: str, kwargs: str, files: dict[str, bytes], text: str = "say: {{said}}"
+) -> list[str]:
     """Return the prompts of a task that names its data so, or the errors of the run."""
-    project.write("given/t.yaml", TASK.replace("PATH", path).replace("KWARGS", kwargs))
+    project.write("given/t.yaml", TASK.replace("PATH", path).replace("KWARGS", kwargs).replace("TEXT", text))
     project.write("tasks/all.yaml", "harness: {from: ../given, tasks: [t]}\n")
     for name, data in files.items():
         (project.path / name).parent.mkdir(parents=True, exist_ok=True)
         (project.path / name).write_bytes(data)
     result = project.run("tasks", "--lm-include-per-example")
-    if result.ret:
+    if result.ret == 2:
         return [result.stdout.str() + result.stderr.str()]
     return [each["prompt"] for each in project.board()["tasks"][0]["per_example"]]
 
@@ -56,7 +58,9 @@ NAMED: dict[str, tuple[str, str, dict[str, bytes]]] = {
     ),
     "no stream": ("json", "{data_files: {test: rows.json}, streaming: false}", {"given/rows.json": ARRAY}),
     "a folder beside the task": ("./mine", "{}", {"given/mine/test.jsonl": LINES, "given/mine/train.jsonl": b"{}"}),
-    "a folder of the working folder": ("mine", "{}", {"mine/test.json": ARRAY, "mine/README.md": b"test", "mine/.test/a.json": b"{}"}),
+    "a folder of the working folder": (
+        "mine", "{}", {"mine/test.json": ARRAY, "mine/README.md": b"test", "mine/.test/a.json": b"{}"},
+    ),
     "a word of the path": ("./mine", "{}", {"mine/eval/rows.json.gz": gzip.compress(ARRAY), "mine/train.json": b"{}"}),
 }  # fmt: skip
 
@@ -64,6 +68,23 @@ NAMED: dict[str, tuple[str, str, dict[str, bytes]]] = {
 @pytest.mark.parametrize("way", NAMED)
 def test_data_are_read_as_the_harness_reads_them(project: Project, way: str) -> None:
     assert ["say: a", "say: b"] == prompts_of(project, *NAMED[way])
+
+
+DATES = (
+    '{"said": "2020-01-02", "n": 1}\n{"said": "2020-01-02T03:04:05+01:00", "n": 2.5}\n{"said": null, "n": null}\n',
+    '{"said": "2020-01-02"}\n{"said": "2020-02-30"}\n',
+)
+
+
+def test_columns_have_the_types_of_the_first_split_and_dates_as_in_the_harness(project: Project) -> None:
+    files = {"given/a.json": DATES[0].encode(), "given/b.json": b'{"said": "x", "n": 7}'}
+    kwargs = "{data_files: {test: a.json, train: b.json}}\nfewshot_split: train\nnum_fewshot: 1"
+    first, second, third = prompts_of(project, "json", kwargs, files, "say: {{said}} {{n}}")
+    assert "say: x 7.0 x\n\nsay: 2020-01-02 00:00:00 1.0" == first
+    assert second.endswith("say: 2020-01-02 02:04:05 2.5")
+    assert third.endswith("say: None None")
+    kwargs = "{data_files: {test: a.json}}"
+    assert "say: 2020-02-30" == prompts_of(project, "json", kwargs, {"given/a.json": DATES[1].encode()})[1]
 
 
 REFUSED: dict[str, tuple[str, str, dict[str, bytes], str]] = {

@@ -43,7 +43,7 @@ LUCK = 8
 # Lines of a folder, those beneath it included: docs/decisions/harness.md says what they are.
 # Functions that return other names, and values that only an aggregation uses, took 100 lines. Task folders that people
 # share took 300: kinds of data files, methods of rows, several folders, imports beside a module, filters by name.
-LINES = {"formats/harness": 3200}
+LINES = {"formats/harness": 3270}
 MOST_METHODS = 20
 METHODS: dict[str, int] = {}
 MOST_FIELDS = 20

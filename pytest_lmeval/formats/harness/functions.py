@@ -81,22 +81,23 @@ class _Loader(importlib.machinery.SourceFileLoader):
     def get_code(self, fullname: str) -> Any:
         """Return the module's code; write no cache beside the task file."""
         data = self.get_data(self.path)
-        imports = _Imports(Path(self.path), _FINDER.roots[fullname.partition(".")[0]], _SYS_PATH in data)
-        return compile(
-            ast.fix_missing_locations(imports.visit(ast.parse(data, self.path))), self.path, "exec", dont_inherit=True
-        )
+        imports = _Imports(Path(self.path), _FINDER.roots[fullname.partition(".")[0]], data)
+        tree = ast.fix_missing_locations(imports.visit(ast.parse(data, self.path)))
+        return compile(tree, self.path, "exec", dont_inherit=True)
 
 
 class _Imports(ast.NodeTransformer):
     """Replaces imports of the harness and ``datasets`` by substitutes, other missing modules by placeholders.
 
-    A file beside the module replaces a missing module of its name, and any module if the source uses ``sys.path``.
+    A file beside the module replaces a missing module of its name, and an installed one if the source inserts a folder
+    into ``sys.path``.
     """
 
-    def __init__(self, file: Path, roots: Roots, uses_path: bool) -> None:
+    def __init__(self, file: Path, roots: Roots, source: bytes) -> None:
         self._file = file
         self._roots = roots
-        self._uses_path = uses_path
+        self._uses_path = _SYS_PATH in source
+        self._inserts_path = _SYS_PATH + b".insert" in source
         self._guarded = 0
 
     def visit_Try(self, node: ast.Try) -> Any:  # ast's name
@@ -140,7 +141,8 @@ class _Imports(ast.NodeTransformer):
         return node
 
     def _beside(self, name: str) -> str:
-        is_wanted = self._uses_path or is_missing(name.partition(".")[0])
+        top = name.partition(".")[0]
+        is_wanted = is_missing(top) or (self._inserts_path and top not in sys.stdlib_module_names)
         return module_beside(name, self._file, self._roots) if is_wanted else ""
 
     def _is_lost(self, top: str) -> bool:

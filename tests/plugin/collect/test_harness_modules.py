@@ -58,11 +58,12 @@ def test_a_module_imports_files_beside_it_whatever_others_are_called(project: Pr
         harness_task(project, name, f"given/{name}", BESIDE)
         project.write(f"given/{name}/helper_own.py", HELPER.replace("ADDED", name))
     # Without a change of sys.path: a package, and a module of the folder above.
-    code = "import helper_package.sub\nimport above as top\n" + BESIDE.replace("from helper_own import added", "")
+    code = "import json, helper_package.sub\nimport above as top\n" + BESIDE.replace("from helper_own import added", "")
     harness_task(
         project, "three", "given/three", code.replace("map(added)", "map(helper_package.sub.added).map(top.added)")
     )
     project.write("given/three/helper_package/sub.py", HELPER.replace("ADDED", "three"))
+    project.write("given/three/json.py", "raise SystemExit('not the library')")
     project.write("given/above.py", HELPER.replace("ADDED", "above"))
     assert {"one": "say: a one", "two": "say: a two", "three": "say: a three above"} == prompts_of(project)
 

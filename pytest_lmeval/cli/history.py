@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
         from pytest_lmeval.report.html.history import render_history
 
         with writing(f"--html {options.html}"):
-            write_atomically(options.html, render_history(found).encode("ascii"))
+            write_atomically(options.html, render_history(found, options.html.parent).encode("ascii"))
     if options.format == "json":
         show_json(asdict(found))
     else:

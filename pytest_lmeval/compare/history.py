@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from pytest_lmeval.records.runfile import RunFile, board_of
 from pytest_lmeval.types import OVERALL
+
+_Suite = tuple[tuple[str, str], ...]
+"""The tasks of a suite, and the hashes of their files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A drop that the gate's test finds since the model's run before: the change, its p, and the start of that run."""
+
+    change: float
+    p: float
+    since: str
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryPoint:
     """The score of one run, and its 95 % interval; both are None for a run without a score.
 
-    ``changed`` is True if the tasks differ from the previous run's. ``notes`` say why the score may not cover the whole
-    suite.
+    ``changed`` is True if the tasks differ from those of the model's run before, unless another model's run already
+    marks the same change. ``notes`` say why the score may not cover the whole suite. ``drop`` is None if either run has
+    no records by example.
     """
 
     timestamp: str
@@ -26,6 +39,15 @@ class HistoryPoint:
     changed: bool
     notes: tuple[str, ...]
     path: str
+    drop: Drop | None = None
+
+
+class _Dated(NamedTuple):
+    """A run with its board, and by task the drops against the model's run before."""
+
+    run: RunFile
+    board: Mapping[str, Any]
+    drops: Mapping[str, Drop]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +69,30 @@ def history(runs: Iterable[RunFile], tasks: Sequence[str] = ()) -> History:
         first = once.setdefault((run.digest or str(run.path), run.timestamp, run.adapter), run)
         if first is not run:
             notes.append(f"{run.path}: the same run as {first.path}")
-    boards = [(run, board_json(run)) for run in sorted(once.values(), key=lambda run: (run.timestamp, str(run.path)))]
-    named = dict.fromkeys(row["task"] for _, board in boards for row in board["tasks"])
+    before: dict[str, RunFile] = {}
+    shown = []
+    for run in sorted(once.values(), key=lambda run: (run.timestamp, str(run.path))):
+        shown.append(_Dated(run, board_json(run), _drops(before.get(run.adapter), run)))
+        before[run.adapter] = run
+    named = dict.fromkeys(row["task"] for each in shown for row in each.board["tasks"])
     wanted = tasks or [OVERALL, *sorted(named)]
-    return History({task: tuple(_points(task, boards)) for task in wanted}, tuple(notes))
+    return History({task: tuple(_points(task, shown)) for task in wanted}, tuple(notes))
+
+
+def _drops(before: RunFile | None, run: RunFile) -> dict[str, Drop]:
+    """Return the regressions that the gate's test finds, by task."""
+    if before is None or before.results is None or run.results is None:
+        return {}
+    from pytest_lmeval.compare.compare import compare
+
+    found = compare(before.results, run.results)
+    # With a single task, the overall change equals the task's.
+    changes = [*found.tasks, replace(found.tasks[0], task=OVERALL) if len(found.tasks) == 1 else found.pooled]
+    return {
+        each.task: Drop(each.change, each.p_adjusted, before.timestamp)
+        for each in changes
+        if each.verdict == "regression"
+    }
 
 
 def board_json(run: RunFile) -> Mapping[str, Any]:
@@ -58,13 +100,18 @@ def board_json(run: RunFile) -> Mapping[str, Any]:
     return run.board if run.board is not None else board_of(run).to_json()
 
 
-def _points(task: str, boards: Iterable[tuple[RunFile, Mapping[str, Any]]]) -> Iterator[HistoryPoint]:
-    before: object = None
-    for run, board in boards:
+def _points(task: str, shown: Iterable[_Dated]) -> Iterator[HistoryPoint]:
+    before: dict[str, _Suite] = {}
+    marked: set[tuple[_Suite, _Suite]] = set()
+    for run, board, drops in shown:
         rows = [row for row in board["tasks"] if task in (OVERALL, row["task"])]
         if not rows:
             continue
-        asked = sorted((row["task"], str(row.get("sha256"))) for row in rows)
+        suite = tuple(sorted((row["task"], str(row.get("sha256"))) for row in rows))
+        change = before.get(run.adapter, suite), suite
+        changed = change[0] != suite and change not in marked
+        if changed:
+            marked = {*marked, change} - {change[::-1]}
         if task == OVERALL:
             score, interval = board.get("overall_score"), board.get("overall_ci95")
         else:
@@ -75,15 +122,17 @@ def _points(task: str, boards: Iterable[tuple[RunFile, Mapping[str, Any]]]) -> I
             score=score,
             interval=None if interval is None or score is None else (interval[0], interval[1]),
             examples=sum(row.get("total", 0) for row in rows),
-            changed=before not in (None, asked),
-            notes=tuple(_notes(run)),
+            changed=changed,
+            notes=tuple(_notes(run, board.get("counts") or {})),
             path=str(run.path),
+            drop=drops.get(task),
         )
-        before = asked
+        before[run.adapter] = suite
 
 
-def _notes(run: RunFile) -> Iterator[str]:
+def _notes(run: RunFile, counts: Mapping[str, int]) -> Iterator[str]:
     if not run.complete:
-        yield "not complete"
+        known = "scored" in counts and counts["scored"] < counts.get("collected", 0)
+        yield f"not complete, {counts['scored']} of {counts['collected']} scored" if known else "not complete"
     if run.selection:
         yield "a part of the examples"

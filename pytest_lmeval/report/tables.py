@@ -302,6 +302,8 @@ def change_row(change: Row) -> Row:
 def history_row(point: HistoryPoint) -> Row:
     """Return the table row of one run in a history."""
     notes = [*(["the suite changed"] if point.changed else []), *point.notes]
+    if point.drop is not None:
+        notes.append(f"fell by {-100 * point.drop.change:.1f} points since the run before (p {point.drop.p:.2g})")
     interval = {"ci95": point.interval} if point.interval else {}
     return {**asdict(point), **interval, "note": ", ".join(notes)}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,60 @@ def test_a_run_that_lacks_examples_says_so_and_a_ledger_is_read_as_a_board(
 
     assert 0 == code
     assert ["4", "a", "part", "of", "the", "examples"] == out.splitlines()[2].split()[-6:]
+
+
+@pytest.fixture
+def two_days(base: Path, worse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Provide a folder with two runs of a model, one a day; the second is worse in the task ``sums``."""
+    monkeypatch.chdir(tmp_path)
+    for day, folder in (("01", base), ("02", worse)):
+        copy = shutil.copytree(folder, tmp_path / "runs" / day)
+        stamp = json.loads((folder / "leaderboard.json").read_text())["timestamp"]
+        for path in (copy / "leaderboard.json", copy / "ledger.jsonl"):
+            path.write_text(path.read_text().replace(stamp, f"2026-11-{day}T10:00:00Z"))
+    return tmp_path / "runs"
+
+
+def test_a_drop_is_marked_if_the_gates_test_finds_it(lmeval: Lmeval, two_days: Path) -> None:
+    _, out, _ = lmeval("history", two_days, "--format=json", "--html=history.html")
+    series = json.loads(out)["series"]
+    _, out, _ = lmeval("diff", two_days / "01/ledger.jsonl", two_days / "02/ledger.jsonl", "--format=json")
+    found = json.loads(out)["comparison"]
+    changes = {each["task"]: each for each in (*found["tasks"], found["pooled"]) if each["verdict"] == "regression"}
+    drops = {task: points[1]["drop"] for task, points in series.items() if points[1]["drop"]}
+
+    assert {"overall", "sums"} == {*changes} == {*drops}
+    assert {task: (each["change"], each["p_adjusted"]) for task, each in changes.items()} == {
+        task: (each["change"], each["p"]) for task, each in drops.items()
+    }
+    page = Path("history.html").read_text()
+    assert 2 == page.count("path class=drop")
+    assert "one comparison of two runs in twenty gets a mark by chance" in page
+    assert '<a href="runs/02/report.html">2 Nov 2026, 10:00 UTC</a>: stub.v1 fell by' in page
+    _, out, _ = lmeval("history", two_days, "--task=sums")
+    assert "points since the run before (p " in out.splitlines()[3]
+
+
+def test_a_suite_that_changed_is_marked_once_for_all_models(lmeval: Lmeval, boards: Path) -> None:
+    for day, model, sha256 in (("11", "large", "b"), ("12", "mini", "b"), ("13", "large", "a"), ("14", "large", "b")):
+        board = json.loads((boards / "10/leaderboard.json").read_text())
+        board |= {"timestamp": f"2026-11-{day}T10:00:00Z", "adapter": model, "digest": day}
+        board["tasks"][0]["sha256"] = sha256
+        (boards / day).mkdir()
+        (boards / day / "leaderboard.json").write_text(json.dumps(board))
+    _, out, _ = lmeval("history", boards, "--task=sums", "--format=json")
+    marked = [point["timestamp"][8:10] for point in json.loads(out)["series"]["sums"] if point["changed"]]
+    # Day 13 goes back to the old suite, and day 14 to the new one.
+    assert ["10", "13", "14"] == marked
+
+
+def test_a_run_that_died_says_how_many_examples_it_scored(lmeval: Lmeval, boards: Path) -> None:
+    path = boards / "10/leaderboard.json"
+    board = json.loads(path.read_text())
+    board |= {"complete": False, "counts": board["counts"] | {"collected": 20, "scored": 8}}
+    path.write_text(json.dumps(board))
+    _, out, _ = lmeval("history", boards, "--task=sums")
+    assert out.splitlines()[4].endswith("the suite changed, not complete, 8 of 20 scored")
 
 
 def test_what_has_no_history_is_refused(lmeval: Lmeval, boards: Path) -> None:

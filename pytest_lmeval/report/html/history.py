@@ -2,30 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
 from string import Template
+from urllib.parse import quote
 
 from pytest_lmeval.compare.history import History, HistoryPoint
 from pytest_lmeval.report.html.report import html_table, html_text, part, policy
 from pytest_lmeval.report.tables import HISTORY, history_row, interval_text, score_text
 
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 760, 220, 44, 16, 12, 28
+_HEIGHT, _TOP, _BOTTOM = 240, 24, 34
+_EDGES = (6.0, 97.0)
+"""The places of the first and the last run, in percent of the width."""
+_ROOM = 16.0
+"""The least distance of two labels, in percent of the width: on a phone, a label is as wide."""
 _SHAPES = 6
 """The number of different colours and shapes; further models reuse them, and the table names all models."""
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_CHANCE = (
+    "A triangle marks a score that fell since the model's run before: the gate's test compared the examples that both "
+    "runs have. Even if nothing changes, one comparison of two runs in twenty gets a mark by chance."
+)
+_Places = Mapping[str, float]
 
 
-def render_history(found: History) -> str:
-    """Return the page as the text of one HTML file in ASCII."""
+def render_history(found: History, folder: Path = Path()) -> str:
+    """Return the page as the text of one HTML file in ASCII for ``folder``; it links to the pages of runs."""
     style = f"\n{part('frame.css')}\n{part('history.css')}"
-    body = "".join(_section(task, points) for task, points in found.series.items())
-    notes = "".join(f"<li>{html_text(note)}</li>" for note in found.notes)
-    models = _models([point for points in found.series.values() for point in points])
+    body = "".join(_section(task, points, folder) for task, points in found.series.items())
+    points = [point for points in found.series.values() for point in points]
+    notes = [*([_CHANCE] if any(point.drop for point in points) else []), *found.notes]
+    models = _models(points)
     return Template(part("history.html")).substitute(
         policy=policy(style, ""),
         style=style,
         legend="".join(map(_named, models, range(len(models)))),
-        notes=f"<ul>{notes}</ul>" if notes else "",
+        notes="".join(f"<p class=note>{html_text(note)}</p>" for note in notes),
         body=body,
     )
 
@@ -35,15 +50,36 @@ def _models(points: Sequence[HistoryPoint]) -> list[str]:
 
 
 def _named(model: str, number: int) -> str:
-    mark = (
-        f'<svg width="18" height="18" aria-hidden="true"><g class="m{number % _SHAPES}">{_mark(number, 9, 9)}</g></svg>'
-    )
-    return f"<li>{mark}{html_text(model)}</li>"
+    mark = f'<svg width="18" height="18" aria-hidden="true"><g class="m{number % _SHAPES}" transform="translate(9,9)">'
+    return f"<li>{mark}{_mark(number)}</g></svg>{html_text(model)}</li>"
 
 
-def _section(task: str, points: Sequence[HistoryPoint]) -> str:
-    table = html_table(HISTORY, [*map(history_row, reversed(points))])
-    return f"<section><h2>{html_text(task)}</h2>{_plot(task, points)}<div class=scroller>{table}</div></section>"
+def _section(task: str, points: Sequence[HistoryPoint], folder: Path) -> str:
+    newest = [*reversed(points)]
+    table = html_table(HISTORY, [*map(history_row, newest)], [_run(point, folder) for point in newest])
+    name = f'role="region" aria-label="{html_text(task)}: table of runs" tabindex="0"'
+    runs = f"{len(points)} run{'' if len(points) == 1 else 's'} as a table, the newest first"
+    folded = f"<details class=fold><summary>{runs}</summary><div class=scroller {name}>{table}</div></details>"
+    return f"<section><h2>{html_text(task)}</h2>{_plot(task, points)}{_drops(points, folder)}{folded}</section>"
+
+
+def _run(point: HistoryPoint, folder: Path) -> str:
+    """Return the time of a run as HTML, with a link to its page if that exists."""
+    page = Path(point.path).with_name("report.html")
+    when = html_text(_shown(point.timestamp))
+    if not page.is_file():
+        return when
+    return f'<a href="{html_text(quote(Path(os.path.relpath(page, folder)).as_posix()))}">{when}</a>'
+
+
+def _drops(points: Sequence[HistoryPoint], folder: Path) -> str:
+    lines = [
+        f"<li>{_run(point, folder)}: {html_text(point.model)} fell by {-100 * drop.change:.1f} points since "
+        f"{html_text(_shown(drop.since))} ({html_text('p < 0.001' if drop.p < 0.001 else f'p {drop.p:.2g}')})</li>"
+        for point in reversed(points)
+        if (drop := point.drop) is not None
+    ]
+    return f"<ul class=drops>{''.join(lines)}</ul>" if lines else ""
 
 
 def _plot(task: str, points: Sequence[HistoryPoint]) -> str:
@@ -51,74 +87,104 @@ def _plot(task: str, points: Sequence[HistoryPoint]) -> str:
     if not scored:
         return "<p class=note>No run has a score.</p>"
     places = _places(points)
-    marks = "".join(_series(scored, places))
-    label = f"{task}: {len(scored)} scores from {scored[0].timestamp} to {scored[-1].timestamp}"
-    size = f'width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}"'
-    changes = "".join(_change(places[point.path]) for point in points if point.changed)
-    shown = f'<svg class=plot role=img aria-label="{html_text(label)}" {size}>{_axis()}{changes}{marks}</svg>'
-    return f"<div class=scroller>{shown}</div>"
+    first, last = _shown(scored[0].timestamp), _shown(scored[-1].timestamp)
+    drops = sum(point.drop is not None for point in scored)
+    label = f"{task}: {len(scored)} scores from {first} to {last}, {drops} marked drops"
+    shown = "".join([_axis(), _dates(points, places), *_changes(points, places), *_series(scored, places)])
+    return f'<svg class=plot role=img aria-label="{html_text(label)}" width="100%" height="{_HEIGHT}">{shown}</svg>'
 
 
 def _axis() -> str:
     lines = []
     for value in (0.0, 0.5, 1.0):
         y = _y(value)
-        lines.append(f'<line class=grid x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:g}" y2="{y:g}"/>')
-        lines.append(f'<text x="{_LEFT - 8}" y="{y + 4:g}" text-anchor="end">{value:g}</text>')
+        lines.append(f'<line class=grid x1="0" x2="100%" y1="{y:g}" y2="{y:g}"/>')
+        lines.append(f'<text x="0" y="{y - 4:g}">{value:g}</text>')
     return "".join(lines)
 
 
-def _change(x: float) -> str:
-    line = f'<line class=changed x1="{x:g}" x2="{x:g}" y1="{_TOP}" y2="{_HEIGHT - _BOTTOM}"/>'
-    return f'{line}<text class=changed x="{x:g}" y="{_HEIGHT - 8}" text-anchor="middle">suite changed</text>'
+def _dates(points: Sequence[HistoryPoint], places: _Places) -> str:
+    """Return the dates of runs below the plot, as many as have room."""
+    shown, room = [], -_ROOM
+    dates = {places[point.path]: _time(point.timestamp) for point in points}
+    years = {date.year for date in dates.values() if date}
+    for x, date in sorted(dates.items()):
+        if date is None or x - room < _ROOM:
+            continue
+        room = x
+        text = f"{date.day} {_MONTHS[date.month - 1]}" if len(years) == 1 else f"{_MONTHS[date.month - 1]} {date.year}"
+        shown.append(f'<text x="{x:g}%" y="{_HEIGHT - 10}" text-anchor="{_anchor(x)}">{text}</text>')
+    return "".join(shown)
 
 
-def _series(points: Sequence[HistoryPoint], places: dict[str, float]) -> Iterator[str]:
+def _anchor(x: float) -> str:
+    return "start" if x < 10 else "end" if x > 90 else "middle"
+
+
+def _changes(points: Sequence[HistoryPoint], places: _Places) -> Iterator[str]:
+    """Yield a line where the suite changed, and its label if that has room."""
+    room = -_ROOM
+    for x in dict.fromkeys(places[point.path] for point in points if point.changed):
+        yield f'<line class=changed x1="{x:g}%" x2="{x:g}%" y1="{_TOP - 6}" y2="{_y(0.0):g}"/>'
+        if x - room >= 2 * _ROOM:
+            room = x
+            anchor = "start" if x < 20 else "end" if x > 80 else "middle"
+            yield f'<text class=changed x="{x:g}%" y="{_TOP - 10}" text-anchor="{anchor}">suite changed</text>'
+
+
+def _series(points: Sequence[HistoryPoint], places: _Places) -> Iterator[str]:
     for number, model in enumerate(_models(points)):
-        own = [point for point in points if point.model == model]
-        line = " ".join(f"{places[point.path]:g},{_y(point.score or 0.0):g}" for point in own)
-        yield f'<g class="m{number % _SHAPES}"><polyline points="{line}"/>'
-        for point in own:
-            x = places[point.path]
+        own = [(places[point.path], _y(point.score or 0.0), point) for point in points if point.model == model]
+        yield f'<g class="m{number % _SHAPES}">'
+        for (x, y, _), (end, to, _) in pairwise(own):
+            yield f'<line class=step x1="{x:g}%" y1="{y:g}" x2="{end:g}%" y2="{to:g}"/>'
+        for x, y, point in own:
             if point.interval is not None:
                 low, high = map(_y, point.interval)
-                yield f'<line class=interval x1="{x:g}" x2="{x:g}" y1="{low:g}" y2="{high:g}"/>'
-            said = f"{point.timestamp} {point.model}: {score_text(point.score)} ({interval_text(point.interval)})"
-            yield f"<g><title>{html_text(said)}</title>{_mark(number, x, _y(point.score or 0.0))}</g>"
+                yield f'<line class=interval x1="{x:g}%" x2="{x:g}%" y1="{low:g}" y2="{high:g}"/>'
+            said = (
+                f"{_shown(point.timestamp)} {point.model}: {score_text(point.score)} ({interval_text(point.interval)})"
+            )
+            fell = '<path class=drop d="M-7 11h14l-7 10z"/>' if point.drop is not None else ""
+            yield f'<svg x="{x:g}%" y="{y:g}"><title>{html_text(said)}</title>{_mark(number)}{fell}</svg>'
         yield "</g>"
 
 
-def _mark(number: int, x: float, y: float) -> str:
+def _mark(number: int) -> str:
     r = 5
     shapes = (
-        f'<circle cx="{x:g}" cy="{y:g}" r="{r}"/>',
-        f'<rect x="{x - r:g}" y="{y - r:g}" width="{2 * r}" height="{2 * r}"/>',
-        f'<path d="M{x:g} {y - r - 1:g}l{r + 1} {2 * r}h-{2 * r + 2}z"/>',
-        f'<path d="M{x:g} {y - r - 2:g}l{r + 2} {r + 2}l-{r + 2} {r + 2}l-{r + 2} -{r + 2}z"/>',
-        f'<path d="M{x:g} {y + r + 1:g}l{r + 1} -{2 * r}h-{2 * r + 2}z"/>',
-        f'<path d="M{x - r:g} {y:g}h{2 * r}M{x:g} {y - r:g}v{2 * r}" class=cross />',
+        f'<circle r="{r}"/>',
+        f'<rect x="{-r}" y="{-r}" width="{2 * r}" height="{2 * r}"/>',
+        f'<path d="M0 {-r - 1}l{r + 1} {2 * r}h-{2 * r + 2}z"/>',
+        f'<path d="M0 {-r - 2}l{r + 2} {r + 2}l-{r + 2} {r + 2}l-{r + 2} -{r + 2}z"/>',
+        f'<path d="M0 {r + 1}l{r + 1} -{2 * r}h-{2 * r + 2}z"/>',
+        f'<path d="M{-r} 0h{2 * r}M0 {-r}v{2 * r}" class=cross />',
     )
     return shapes[number % _SHAPES]
 
 
 def _places(points: Sequence[HistoryPoint]) -> dict[str, float]:
-    """Return the place of each run on the time axis; runs with equal times are placed side by side."""
-    times = [_seconds(point.timestamp) for point in points]
-    inner = _WIDTH - _LEFT - _RIGHT - 40
-    first, last = min(times), max(times)
+    """Return the place of each run on the time axis in percent; runs with equal times are placed side by side."""
+    times = [0.0 if (time := _time(point.timestamp)) is None else time.timestamp() for point in points]
+    (left, right), first, last = _EDGES, min(times), max(times)
     if last <= first:
-        return {point.path: _LEFT + 20 + inner * (number + 0.5) / len(points) for number, point in enumerate(points)}
+        return {point.path: left + (right - left) * (n + 0.5) / len(points) for n, point in enumerate(points)}
     return {
-        point.path: round(_LEFT + 20 + inner * (time - first) / (last - first), 1)
+        point.path: round(left + (right - left) * (time - first) / (last - first), 2)
         for point, time in zip(points, times, strict=True)
     }
 
 
-def _seconds(timestamp: str) -> float:
+def _time(timestamp: str) -> datetime | None:
     try:
-        return datetime.fromisoformat(timestamp).timestamp()
-    except ValueError:
-        return 0.0
+        return datetime.fromisoformat(timestamp).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _shown(timestamp: str) -> str:
+    time = _time(timestamp)
+    return timestamp if time is None else f"{time.day} {_MONTHS[time.month - 1]} {time.year}, {time:%H:%M} UTC"
 
 
 def _y(score: float) -> float:

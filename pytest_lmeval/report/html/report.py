@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from html import escape
+from itertools import repeat
 from pathlib import Path
 from string import Template
 from types import MappingProxyType
@@ -132,17 +133,17 @@ def _headline(board: Mapping[str, Any], gate: Mapping[str, Any]) -> str:
     return f"{verdict}{board.get('adapter', '')}, overall {score_text(board.get('overall_score'))}"
 
 
-def html_table(columns: Sequence[Column], rows: Sequence[Row]) -> str:
-    """Return a table as HTML in escaped ASCII."""
+def html_table(columns: Sequence[Column], rows: Sequence[Row], firsts: Sequence[str] = ()) -> str:
+    """Return a table as HTML in escaped ASCII; ``firsts`` are the first cells of its rows if these are HTML."""
     headings, lines, _ = text_table(columns, rows)
     head = '</th><th scope="col">'.join(headings)
-    body = "".join(map(_html_row, lines)).encode("ascii", "xmlcharrefreplace").decode("ascii")
+    body = "".join(map(_html_row, lines, firsts or repeat(""))).encode("ascii", "xmlcharrefreplace").decode("ascii")
     return f'<table><thead><tr><th scope="col">{head}</th></tr></thead><tbody>{body}</tbody></table>'
 
 
-def _html_row(cells: Sequence[str]) -> str:
+def _html_row(cells: Sequence[str], html: str) -> str:
     first, *others = map(escape, [printable(cell, keep="") for cell in cells])
-    return f'<tr><th scope="row">{first}</th><td>{"</td><td>".join(others)}</td></tr>'
+    return f'<tr><th scope="row">{html or first}</th><td>{"</td><td>".join(others)}</td></tr>'
 
 
 def html_text(value: object) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from pytest_lmeval.compare.history import History, HistoryPoint
+from pytest_lmeval.compare.history import Drop, History, HistoryPoint
 from pytest_lmeval.report.html.history import render_history
 from tests.report.html.browser import Browser
+from tests.report.html.test_accessibility import FOUND, axe
 
 HOSTILE = "</svg><script>window.pwned = 1</script><img src=x onerror='window.pwned = 2'>\u202e"
 
@@ -27,9 +29,13 @@ def test_each_task_has_a_plot_with_a_line_per_model_and_a_table(browser: Browser
     changed = (*points, _point(8, "mini", None), _point(9, "mini", 7.5, changed=True))
     browser.open(_written(tmp_path, History({"overall": points, "sums": changed, "none": (_point(1, "mini", None),)})))
 
-    assert [2, 2, 0] == browser.js(
-        "[...document.querySelectorAll('section')].map(s => s.querySelectorAll('polyline').length)"
+    assert [4, 5, 0] == browser.js(
+        "[...document.querySelectorAll('section')].map(s => s.querySelectorAll('line.step').length)"
     )
+    assert "lmeval history" == browser.text(".brand")
+    assert ["1 Nov", "2 Nov", "5 Nov"] == browser.texts("section:first-of-type .plot > text:not(.changed)")[3:]
+    assert "6 runs as a table, the newest first" == browser.texts("summary")[0]
+    assert ["5 Nov 2026, 10:00 UTC", "5 Nov 2026, 10:00 UTC"] == browser.texts("section:first-of-type tbody th")[:2]
     assert ["6", "8", "1"] == browser.js("[...document.querySelectorAll('tbody')].map(body => `${body.rows.length}`)")
     assert ["suite changed"] == browser.js("[...document.querySelectorAll('text.changed')].map(e => e.textContent)")
     assert ["mini", "large"] == browser.js("[...document.querySelectorAll('.legend li')].map(e => e.textContent)")
@@ -50,8 +56,19 @@ def test_names_inject_nothing_and_nothing_is_loaded(browser: Browser, tmp_path: 
     assert "\u202e" not in browser.js("document.body.innerText")
 
 
-def test_a_phone_scrolls_the_plot_and_not_the_page(browser: Browser, tmp_path: Path) -> None:
+def test_a_phone_shows_the_plot_whole_and_no_rule_of_accessibility_is_broken(browser: Browser, tmp_path: Path) -> None:
     browser.size(390, 800)
-    browser.open(_written(tmp_path, History({"overall": (_point(1, "m" * 60, 0.5), _point(2, "n", 0.5))})))
+    drop = Drop(-0.2, 0.0001, "2026-11-01T10:00:00Z")
+    points = [replace(_point(day, "m" * 60, 0.5, changed=day in (4, 5)), drop=drop) for day in range(1, 10)]
+    page = _written(tmp_path, History({"overall": tuple(points), "t" * 80: (_point(1, "n", 0.5),)}))
+    browser.open(page)
 
     assert browser.js("document.documentElement.scrollWidth <= innerWidth")
+    plot = "document.querySelector('.plot').getBoundingClientRect().width"
+    assert 300 < browser.js(plot) <= 390
+    # Two changes a day apart have two lines, and room for one label.
+    assert 2 == browser.js("document.querySelectorAll('line.changed').length")
+    assert ["suite changed"] == browser.texts("text.changed")
+    browser.js("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    browser.js(f"{axe()};0")
+    assert [] == browser.js(FOUND)

@@ -49,17 +49,18 @@ class Cells(NamedTuple):
 
 def cells_of(result: ExampleResult) -> Cells:
     """Return the texts of an example that has no counterpart; instead of an answer, its error."""
-    said = result.error or answered(result)
+    said = _said(result.error or answered(result), is_known=bool(result.predictions))
     explained = explanation_of(result) if is_function(result) and not result.error else ""
     score = _score(result.score, explained)
-    return Cells(short(asked(result)), short(" | ".join(wanted(result))), [short(said)], [score])
+    return Cells(short(asked(result)), short(" | ".join(wanted(result))), [said], [score])
 
 
 def changed_cells(flip: Row) -> Cells:
     """Return the texts of an example that changed, from its record in a comparison."""
     old, new = flip["old"], flip["new"]
     is_of_function = "function" in flip
-    said = [short(each["output"] if is_of_function else each["prediction"]) for each in (old, new)]
+    answers = [each["output" if is_of_function else "prediction"] for each in (old, new)]
+    said = [_said(answer, is_known=answer is not None) for answer in answers]
     scores = [_score(each.get("score"), each["prediction"] if is_of_function else "") for each in (old, new)]
     # Boards of earlier versions have no questions of functions, whose prompts are rows.
     question = flip.get("question", "" if is_of_function else flip.get("prompt"))
@@ -98,6 +99,10 @@ def _with_roles(flip: Row) -> Iterator[str]:
 def lacks_prompt(flip: Row) -> bool:
     """Return True if the prompt of an example changed and the old one is not known."""
     return flip.get("old_prompt") == ""
+
+
+def _said(answer: str | None, *, is_known: bool) -> str:
+    return short(answer) or ("(empty)" if is_known else "")
 
 
 def _score(score: float | None, explanation: str) -> str:

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from pytest_lmeval.leaderboard.board import RunFacts, build_board
 from pytest_lmeval.records.recorded import recorded_result
+from pytest_lmeval.report.comparison import Compared
+from pytest_lmeval.report.html.comparison_page import columns_data
 from pytest_lmeval.report.html.examples import example_fields
 from pytest_lmeval.types import ExampleResult, Message, ToolCall
 from tests.conftest import Project
@@ -154,3 +157,16 @@ def test_the_page_cuts_long_messages_and_keeps_their_roles() -> None:
     (whole,) = shown(*["c" * 1_000] * 1_000)
     assert ("messages", True) == (whole["role"], whole["content"].startswith("user: ccc"))
     assert 61_000 > len(whole["content"])
+
+
+def test_prompts_that_differ_in_a_role_alone_differ_on_the_page() -> None:
+    def differ(*roles: str) -> int:
+        talks = ((Message("user", "Add."), Message(role, "2 + 2?")) for role in roles)
+        given = replace(RESULT, prompt="Add. 2 + 2?")
+        results = [replace(given, messages=talk, hash=str(number)) for number, talk in enumerate(talks)]
+        board = build_board((), results[:1], RunFacts("2026-11-21T08:00:00Z", "m"))
+        data = columns_data({}, [Compared(f"m{place}", board, (each,), "") for place, each in enumerate(results)])
+        (tally,) = data.overview["examples"]
+        return int(tally["prompts_differ"])
+
+    assert (1, 0) == (differ("user", "system"), differ("user", "user"))

@@ -61,6 +61,8 @@ def test_the_question_is_what_a_reader_takes_for_it(result: ExampleResult, quest
     ("result", "said"),
     [
         (PLAIN, "4"),
+        (replace(PLAIN, predictions=(" ",)), "(empty)"),
+        (replace(PLAIN, predictions=()), ""),
         (function("{}", FIRST, output="four"), "four"),
         (function("{}", FIRST, request("5", ("user", "3 + 2?"))), "5"),
         (function("{}", FIRST, request(None), request("6", error="500"), request("7", cancelled=True)), "4"),

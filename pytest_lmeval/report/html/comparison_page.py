@@ -171,7 +171,8 @@ def _prompts_differ(present: Sequence[ExampleResult]) -> bool:
     if len(hashes) == 1 and "" not in hashes:
         return False
     if all(result.prompt for result in present):
-        return len({result.prompt for result in present}) > 1
+        has_roles = all(result.messages for result in present)
+        return len({result.messages if has_roles else result.prompt for result in present}) > 1
     return len(hashes) > 1 and len({result.scoring_hash for result in present}) == 1
 
 

@@ -204,7 +204,18 @@ def _client_notes(of_functions: Iterable[Trace], adapter: str) -> list[str]:
     lists = [names for step in asked if isinstance(names := step["client"].get("dropped"), list)]
     if dropped := Counter(str(name) for names in lists for name in names):
         lines.append(f"dropped between clients and {adapter}: {_listed(dropped)}")
+    if count := sum(map(_has_address, asked)):
+        whose = f"{count} request{'s' if count > 1 else ''} of clients had addresses of media"
+        lines.append(f"{whose}, which {adapter} read: no hash covers their content")
     return lines
+
+
+def _has_address(step: Mapping[str, Any]) -> bool:
+    """Return True if a request has media of which the ledger has only the address."""
+    given = step.get("input")
+    contents = [each.get("content") for each in given if isinstance(each, Mapping)] if isinstance(given, list) else []
+    parts = [part for content in contents if isinstance(content, list) for part in content]
+    return any(isinstance(part, Mapping) and "sha256" not in part for part in parts)
 
 
 def _models(clients: Iterable[Mapping[str, Any]]) -> Counter[str]:

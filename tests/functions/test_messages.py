@@ -81,8 +81,8 @@ def _said(role: str, *blocks: Any) -> dict[str, Any]:
 REFUSED: Any = (
     ({"max_tokens": None}, "max_tokens: the field 'max_tokens' is required here"),
     ({"messages": [{"role": "system", "content": "x"}]}, "messages[0].role: 'system' is not one of user, assistant"),
-    (_said("user", {"type": "image"}), "messages[0].content[0].type: 'image' is not one of text, tool_result"),
-    (_said("user", RESULT | {"content": [{"type": "image"}]}), "messages[0].content[0].content: expected text content"),
+    (_said("user", {"type": "video"}), "messages[0].content[0].type: 'video' is not one of"),
+    (_said("user", RESULT | {"content": [{"type": "video"}]}), "messages[0].content[0].content: expected text content"),
     (_said("assistant", {"type": "server_tool_use"}), "messages[0].content[0].type: 'server_tool_use' is not one of"),
     (_said("assistant", CALL | {"input": "x"}), "messages[0].content[0].input: expected a mapping, got a string 'x'"),
     ({"system": 5}, "system: expected a text or a list, got 5"),

@@ -115,7 +115,7 @@ REFUSED: Any = (
     ({"input": 5}, "input: expected a text or a list, got 5"),
     ({"input": [5]}, "input[0]: expected a mapping, got a number 5"),
     ({"input": [{"type": "item_reference"}]}, "input[0].type: 'item_reference' is not one of message, function_call"),
-    ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "input[0].content: expected text content"),
+    ({"input": [{"role": "user", "content": [{"type": "input_video"}]}]}, "input[0].content: expected text content"),
     ({"input": [{"role": "tool", "content": "x"}]}, "input[0].role: 'tool' is not one of user, assistant, system, dev"),
     ({"input": [CALL | {"arguments": {}}]}, "input[0].arguments: expected text, got an object"),
     ({"input": [CALL, RESULT | {"call_id": 5}]}, "input[1].call_id: expected text, got a number 5"),

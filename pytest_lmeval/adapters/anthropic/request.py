@@ -53,6 +53,8 @@ def _messages(prompt: Sequence[Message]) -> list[dict[str, object]]:
     turns: list[dict[str, Any]] = []
     for message in prompt:
         if message.role in _SYSTEM:
+            if message.parts:
+                raise RequestRefused("a system message with media; the Messages interface takes text there")
             if turns:
                 raise RequestRefused("a system message after a message of another role; Messages takes it first")
             continue
@@ -67,7 +69,11 @@ def _messages(prompt: Sequence[Message]) -> list[dict[str, object]]:
 
 def _blocks(message: Message) -> Iterator[dict[str, object]]:
     if message.role == "tool":
-        yield {"type": "tool_result", "tool_use_id": message.tool_call_id, "content": message.content}
+        content = _written(message) if message.parts else message.content
+        yield {"type": "tool_result", "tool_use_id": message.tool_call_id, "content": content}
+        return
+    if message.parts:
+        yield from _written(message)
         return
     extra = Extra.of(message.extra)
     blocks: Any = extra.message.get(BLOCKS, [])
@@ -80,6 +86,12 @@ def _blocks(message: Message) -> Iterator[dict[str, object]]:
         given = {"INVALID_JSON": call.arguments} if call.values is None else call.values
         more = extra.calls[number] if number < len(extra.calls) else {}
         yield {"type": "tool_use", "id": call.id, "name": call.name, "input": given, **more}
+
+
+def _written(message: Message) -> list[dict[str, object]]:
+    from pytest_lmeval.adapters.anthropic.media import blocks_of
+
+    return blocks_of(message.parts)
 
 
 def _tools(request: Generate) -> Mapping[str, object]:

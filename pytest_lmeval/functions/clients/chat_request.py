@@ -14,7 +14,8 @@ from pytest_lmeval.functions.clients.models import BodyPart, Flag, Limit, Loose,
 from pytest_lmeval.stops import AsSent
 from pytest_lmeval.types import Message, ToolCall
 
-_OF_PARTS = frozenset({"type", "text", "refusal"})
+_MEDIA = frozenset({"image_url", "input_audio", "file"})
+_OF_PARTS = frozenset({"type", "text", "refusal"}) | _MEDIA
 _Gone = Annotated[None, models.expects("nothing: use tools instead of functions")]
 
 
@@ -32,18 +33,24 @@ class _ChatCall(BodyPart):
 
 class _ChatMessage(BodyPart):
     role: str
-    content: Annotated[Text | None, models.text_of("text")] = None
+    content: Annotated[Text | None, models.text_of("text", media=_MEDIA)] = None
     tool_calls: Loose[list[_ChatCall]] = None
     tool_call_id: Loose[str] = None
     refusal: Loose[str] = None
 
-    def message(self, given: Mapping[str, Any]) -> Message:
-        """Return the message, with its unknown fields as ``given``; raise ValueError if it is empty."""
+    def message(self, given: Mapping[str, Any], place: str) -> Message:
+        """Return the message ``given`` at ``place``, with its unknown fields; raise ValueError for a wrong content."""
         content = self.refusal if self.content is None else self.content
         if content is None and not self.tool_calls:
             raise ValueError("messages: expected text content, got None")
         calls = (ToolCall(call.id or "", call.name, call.arguments or "") for call in self.tool_calls or ())
-        return Message(self.role, content or "", tuple(calls), self.tool_call_id or "", of_message(given))
+        found = Message(self.role, content or "", tuple(calls), self.tool_call_id or "", of_message(given))
+        if not models.has_media(given.get("content"), _MEDIA):
+            return found
+        from pytest_lmeval.functions.clients.media import chat_message
+
+        fields = {"tool_calls": found.tool_calls, "tool_call_id": found.tool_call_id, "extra": found.extra}
+        return chat_message(self.role, given["content"], f"{place}.content", **fields)
 
 
 class _ChatChoice(models.NamedTool):
@@ -88,7 +95,10 @@ def read_request(body: bytes) -> ClientRequest:
     parts = (part for message in given["messages"] for part in models.parts_in(message.get("content")))
     dropped = {f"messages[].content[].{name}" for part in parts for name in unknown(part, _OF_PARTS)}
     return ClientRequest(
-        messages=tuple(one.message(each) for one, each in zip(asked.messages, given["messages"], strict=True)),
+        messages=tuple(
+            one.message(each, f"messages[{number}]")
+            for number, (one, each) in enumerate(zip(asked.messages, given["messages"], strict=True))
+        ),
         fields={
             "stop": AsSent(filter(None, asked.stop)),
             "max_tokens": next(iter(limits), None),

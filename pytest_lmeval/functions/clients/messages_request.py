@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -18,12 +18,19 @@ from pytest_lmeval.types import Message, ToolCall
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 # Fields of blocks and tools that adapters never receive, with their names in the report.
 _DROPPED = {"cache_control": "cache_control", "citations": "citations", "is_error": "tool_result.is_error"}
+_OF_DOCUMENTS = {"title": "document.title", "context": "document.context"}
+_MEDIA = frozenset({"image", "document"})
 _Blocks = models.or_text(lambda text: {"type": "text", "text": text})
 
 
 class _TextBlock(BodyPart):
     type: Literal["text"]
     text: str
+
+
+class _MediaBlock(BodyPart):
+    type: Literal["image", "document"]
+    source: dict[str, Any]
 
 
 class _ToolUse(BodyPart):
@@ -46,27 +53,38 @@ class _Thinking(BodyPart):
 class _ToolResult(BodyPart):
     type: Literal["tool_result"]
     tool_use_id: str
-    content: Annotated[Loose[Text], models.text_of("text")] = None
+    content: Annotated[Loose[Text], models.text_of("text", media=_MEDIA)] = None
 
 
 class _UserMessage(BodyPart):
     role: Literal["user"]
-    content: Annotated[list[Annotated[_TextBlock | _ToolResult, Field(discriminator="type")]], _Blocks]
+    content: Annotated[list[Annotated[_TextBlock | _ToolResult | _MediaBlock, Field(discriminator="type")]], _Blocks]
 
-    def messages(self) -> Iterator[Message]:
-        """Yield one message per block; the adapter merges adjacent messages into one turn."""
-        for block in self.content:
+    def messages(self, given: Mapping[str, Any], place: str) -> Iterator[Message]:
+        """Yield one message per block of ``given``; the adapter merges adjacent messages into one turn."""
+        for number, block in enumerate(self.content):
             if isinstance(block, _TextBlock):
                 yield Message("user", block.text)
+            elif isinstance(block, _MediaBlock):
+                yield _with_media("user", given["content"][number : number + 1], f"{place}.content", first=number)
+            elif models.has_media(raw := given["content"][number].get("content"), _MEDIA):
+                at = f"{place}.content[{number}].content"
+                yield _with_media("tool", raw, at, tool_call_id=block.tool_use_id)
             else:
                 yield Message("tool", block.content or "", (), block.tool_use_id)
+
+
+def _with_media(role: str, blocks: Sequence[Any], place: str, **fields: Any) -> Message:
+    from pytest_lmeval.functions.clients.media import messages_message
+
+    return messages_message(role, blocks, place, **fields)
 
 
 class _ModelMessage(BodyPart):
     role: Literal["assistant"]
     content: Annotated[list[Annotated[_TextBlock | _ToolUse | _Thinking, Field(discriminator="type")]], _Blocks]
 
-    def messages(self) -> Iterator[Message]:
+    def messages(self, given: Mapping[str, Any], place: str) -> Iterator[Message]:
         """Yield one message, with the thoughts that the server signed."""
         uses = [block for block in self.content if isinstance(block, _ToolUse)]
         calls = tuple(ToolCall(str(use.id or ""), use.name, json.dumps(use.input)) for use in uses)
@@ -107,7 +125,9 @@ def read_request(body: bytes, beta: str = "") -> ClientRequest:
     """
     asked, given, options = models.read(_MessagesBody, body)
     system = [Message("system", block.text) for block in asked.system if block.text]
-    messages = (*system, *(message for turn in asked.messages for message in turn.messages()))
+    turns = enumerate(zip(asked.messages, given["messages"], strict=True))
+    said = (one for number, (turn, raw) in turns for one in turn.messages(raw, f"messages[{number}]"))
+    messages = (*system, *said)
     tools = tuple(map(_tool, given.get("tools") or ()))
     choice = asked.tool_choice
     dropped = {*_dropped(asked), *([f"anthropic-beta: {beta}"] if beta else ())}
@@ -141,3 +161,5 @@ def _dropped(asked: _MessagesBody) -> Iterator[str]:
         yield "tool_choice.disable_parallel_tool_use"
     for part in [*asked.system, *(block for turn in asked.messages for block in turn.content), *asked.tools]:
         yield from (_DROPPED[name] for name in part.extras & _DROPPED.keys())
+        if isinstance(part, _MediaBlock):
+            yield from (_OF_DOCUMENTS[name] for name in part.extras & _OF_DOCUMENTS.keys())

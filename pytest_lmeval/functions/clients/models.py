@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, NoReturn, TypeVar
 
 from pydantic import (
@@ -50,18 +50,24 @@ def or_text(part: Callable[[str], Any]) -> BeforeValidator:
     return BeforeValidator(listed)
 
 
-def text_of(*kinds: str) -> BeforeValidator:
-    """Return a validator that joins the text parts of these ``kinds``."""
+def text_of(*kinds: str, media: Collection[str] = ()) -> BeforeValidator:
+    """Return a validator that joins the text parts of these ``kinds``; parts of the kinds ``media`` have no text."""
 
     def joined(content: Any) -> Any:
         if not isinstance(content, list):
             return content
+        content = [part for part in content if not (isinstance(part, dict) and str(part.get("type")) in media)]
         parts = [part if isinstance(part, dict) and part.get("type") in kinds else {} for part in content]
         texts = [part.get("refusal" if part.get("type") == "refusal" else "text") for part in parts]
         found = [text for text in texts if isinstance(text, str)]
         return "".join(found) if len(found) == len(texts) else content
 
     return BeforeValidator(joined)
+
+
+def has_media(content: object, media: Collection[str]) -> bool:
+    """Return True if a content has a part of the kinds ``media``."""
+    return isinstance(content, list) and any(str(part.get("type")) in media for part in parts_in(content))
 
 
 def parts_in(content: object) -> Iterator[Mapping[str, object]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
@@ -14,14 +14,16 @@ from pytest_lmeval.functions.clients.models import BodyPart, Flag, Limit, Loose,
 from pytest_lmeval.types import Message, ToolCall
 
 _TEXTS = ("input_text", "output_text", "text")
-_OF_PARTS = frozenset({"type", "text", "refusal", "annotations", "logprobs"})
+_MEDIA = frozenset({"input_image", "input_audio", "input_file"})
+_OF_PARTS = frozenset({"type", "text", "refusal", "annotations", "logprobs"}) | {"image_url", "detail", "input_audio"}
+_OF_FILES = frozenset({"filename", "file_data", "file_url"})
 _OF_TOOLS = ("name", "description", "parameters", "strict")
 
 
 class _MessageItem(BodyPart):
     type: Literal["message"]
     role: Literal["user", "assistant", "system", "developer"]
-    content: Annotated[Text, models.text_of(*_TEXTS, "refusal")]
+    content: Annotated[Text, models.text_of(*_TEXTS, "refusal", media=_MEDIA)]
 
 
 class _CallItem(BodyPart):
@@ -34,7 +36,7 @@ class _CallItem(BodyPart):
 class _ResultItem(BodyPart):
     type: Literal["function_call_output"]
     call_id: str
-    output: Annotated[Text, models.text_of(*_TEXTS)]
+    output: Annotated[Text, models.text_of(*_TEXTS, media=_MEDIA)]
 
 
 class _ThoughtItem(BodyPart):
@@ -130,7 +132,8 @@ def read_request(body: bytes, talks: Talks) -> ClientRequest:
         raise ValueError(
             f"previous_response_id: expected the id of a response of this example that was stored, got {previous!r:.80}"
         )
-    talk = (talks[previous] if previous is not None else ()) + _messages(asked.input)
+    raw = given["input"] if isinstance(given["input"], list) else [{}]
+    talk = (talks[previous] if previous is not None else ()) + _messages(asked.input, raw)
     tools = tuple(
         {name: tool[name] for name in _OF_TOOLS if tool.get(name) is not None} for tool in given.get("tools") or ()
     )
@@ -154,15 +157,15 @@ def read_request(body: bytes, talks: Talks) -> ClientRequest:
     )
 
 
-def _messages(items: list[_Item]) -> tuple[Message, ...]:
-    """Convert the input items to messages; merge an answer with the calls that follow it."""
+def _messages(items: list[_Item], raw: Sequence[Any]) -> tuple[Message, ...]:
+    """Convert the input items, ``raw`` as sent, to messages; merge an answer with the calls that follow it."""
     found: list[Message] = []
     carried = ""
-    for item in items:
+    for number, item in enumerate(items):
         if isinstance(item, _ThoughtItem):
             carried = item.carried
             continue
-        message, carried = _message(item, carried), ""
+        message, carried = _with_media(_message(item, carried), raw[number], f"input[{number}]"), ""
         last = found[-1] if found and found[-1].role == "assistant" else None
         if last and message.role == "assistant" and (message.tool_calls or not last.content):
             calls, own = last.tool_calls, extra.joined(last.extra, len(last.tool_calls), message.extra)
@@ -170,6 +173,16 @@ def _messages(items: list[_Item]) -> tuple[Message, ...]:
         else:
             found.append(message)
     return tuple(found)
+
+
+def _with_media(message: Message, item: Mapping[str, Any], place: str) -> Message:
+    name = "output" if message.role == "tool" else "content"
+    if not models.has_media(item.get(name), _MEDIA):
+        return message
+    from pytest_lmeval.functions.clients.media import responses_message
+
+    fields = {"tool_call_id": message.tool_call_id, "extra": message.extra}
+    return responses_message(message.role, item[name], f"{place}.{name}", **fields)
 
 
 def _message(item: _MessageItem | _CallItem | _ResultItem, carried: str) -> Message:
@@ -195,7 +208,7 @@ def _renamed(asked: _ResponsesBody) -> dict[str, Any]:
 def _dropped_parts(items: object) -> Iterator[str]:
     for item in models.parts_in(items):
         for part in models.parts_in(item.get("content")):
-            yield from (f"input[].content[].{name}" for name in extra.unknown(part, _OF_PARTS))
+            yield from (f"input[].content[].{name}" for name in extra.unknown(part, _OF_PARTS | _OF_FILES))
 
 
 def _dropped(asked: _ResponsesBody) -> Iterator[str]:

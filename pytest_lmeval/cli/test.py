@@ -219,8 +219,8 @@ def _asked(request: Request) -> Any:
     return {**asked, **({"tools": [tool["name"] for tool in request.tools], **choice} if request.tools else {})}
 
 
-def _turns(messages: Sequence[Message]) -> list[dict[str, str]]:
-    return [{"role": message.role, "content": message.content} for message in messages]
+def _turns(messages: Sequence[Message]) -> list[Mapping[str, object]]:
+    return [{"role": message.role, "content": message.to_json()["content"]} for message in messages]
 
 
 def _answered(response: Response) -> Any:

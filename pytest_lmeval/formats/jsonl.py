@@ -170,7 +170,7 @@ class TurnsTask(JsonlTask):
 
         return script_of(example).next_request
 
-    def scoring(self, example: Example) -> Mapping[str, Any]:
+    def scoring(self, example: Example) -> Mapping[str, object]:
         """Return the extras that affect the score, with the turns."""
         from pytest_lmeval.formats.turns import asked_by
 

@@ -210,7 +210,7 @@ def _client_notes(of_functions: Iterable[Trace], adapter: str) -> list[str]:
     return lines
 
 
-def _has_address(step: Mapping[str, Any]) -> bool:
+def _has_address(step: Mapping[str, object]) -> bool:
     """Return True if a request has media of which the ledger has only the address."""
     given = step.get("input")
     contents = [each.get("content") for each in given if isinstance(each, Mapping)] if isinstance(given, list) else []

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.pictures import png
 from tests.sources import source
 
 __all__ = ["KINDS", "SCENES", "Kind", "write_kind"]
@@ -341,6 +343,22 @@ def _thoughts() -> str:
     )
 
 
+def _pictures(*, judged: bool = False) -> str:
+    """Return records with a picture, in which the judge sees it, too, if it is ``judged``."""
+    return _lines(
+        [
+            {"id": said, "prompt": [f"say: {said}", {"image": f"data:image/png;base64,{_png(number)}"}]}
+            | ({"metric": "rubric", "extras": {"rubric": "Is a colour."}} if judged else {})
+            | ({} if judged else {"targets": [target], "metric": "exact_match"})
+            for number, (said, target) in enumerate(ROWS)
+        ]
+    )
+
+
+def _png(red: int) -> str:
+    return b64encode(png(red)).decode()
+
+
 def _defaults() -> str:
     rows = [{"id": said, "word": said, "targets": [target]} for said, target in ROWS]
     return _lines([{"defaults": {"prompt": "say: {{ word }}", "metric": "exact_match"}}, *rows])
@@ -455,6 +473,14 @@ KINDS: Mapping[str, Kind] = {
         "blue",
         ["--lm-judge=model:Judge", "--lm-config=values.yaml"],
         _SETTINGS,
+        judge=True,
+    ),
+    "pictures": Kind({"tasks/pictures.jsonl": _pictures()}, ["tasks/pictures.jsonl"], "blue"),
+    "judged pictures": Kind(
+        {"tasks/seen.jsonl": _pictures(judged=True)},
+        ["tasks/seen.jsonl"],
+        "blue\npink",
+        ["--lm-judge=model:Judge"],
         judge=True,
     ),
     "defaults": Kind({"tasks/defaults.jsonl": _defaults()}, ["tasks/defaults.jsonl"], "blue"),

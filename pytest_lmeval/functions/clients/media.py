@@ -13,7 +13,7 @@ from pytest_lmeval.types import Media, Message
 
 _HTTP = ("http://", "https://")
 _WITHOUT_ID = "expected its data or an address: a file that a server stores (file_id) is not supported"
-_Fields = Mapping[str, Any]
+_Fields = Any
 
 
 def chat_message(role: str, content: Sequence[Any], place: str, **fields: Any) -> Message:

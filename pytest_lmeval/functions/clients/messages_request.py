@@ -30,7 +30,7 @@ class _TextBlock(BodyPart):
 
 class _MediaBlock(BodyPart):
     type: Literal["image", "document"]
-    source: dict[str, Any]
+    source: dict[str, object]
 
 
 class _ToolUse(BodyPart):
@@ -60,7 +60,7 @@ class _UserMessage(BodyPart):
     role: Literal["user"]
     content: Annotated[list[Annotated[_TextBlock | _ToolResult | _MediaBlock, Field(discriminator="type")]], _Blocks]
 
-    def messages(self, given: Mapping[str, Any], place: str) -> Iterator[Message]:
+    def messages(self, given: Any, place: str) -> Iterator[Message]:
         """Yield one message per block of ``given``; the adapter merges adjacent messages into one turn."""
         for number, block in enumerate(self.content):
             if isinstance(block, _TextBlock):
@@ -84,7 +84,7 @@ class _ModelMessage(BodyPart):
     role: Literal["assistant"]
     content: Annotated[list[Annotated[_TextBlock | _ToolUse | _Thinking, Field(discriminator="type")]], _Blocks]
 
-    def messages(self, given: Mapping[str, Any], place: str) -> Iterator[Message]:
+    def messages(self, given: Any, place: str) -> Iterator[Message]:
         """Yield one message, with the thoughts that the server signed."""
         uses = [block for block in self.content if isinstance(block, _ToolUse)]
         calls = tuple(ToolCall(str(use.id or ""), use.name, json.dumps(use.input)) for use in uses)

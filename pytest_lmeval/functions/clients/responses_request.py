@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
@@ -175,7 +175,7 @@ def _messages(items: list[_Item], raw: Sequence[Any]) -> tuple[Message, ...]:
     return tuple(found)
 
 
-def _with_media(message: Message, item: Mapping[str, Any], place: str) -> Message:
+def _with_media(message: Message, item: Any, place: str) -> Message:
     name = "output" if message.role == "tool" else "content"
     if not models.has_media(item.get(name), _MEDIA):
         return message

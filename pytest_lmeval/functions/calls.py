@@ -45,6 +45,11 @@ class Finding:
     __str__ = __repr__
 
 
+def as_score(value: Any, why: str) -> tuple[Any, str]:
+    """Return the truth and the text of a finding, without the text if there is another reason; keep other values."""
+    return (value.holds, why or value.why) if isinstance(value, Finding) else (value, why)
+
+
 def asked_in(step: Step) -> Iterator[Call]:
     """Yield the calls in the model's answer if the step is a request."""
     if step.kind == _REQUEST and isinstance(step.output, str):

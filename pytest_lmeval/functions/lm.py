@@ -17,6 +17,7 @@ from pytest_lmeval.functions.trajectory import Trajectory
 from pytest_lmeval.types import Completion
 
 if TYPE_CHECKING:
+    from pytest_lmeval.functions.calls import Finding
     from pytest_lmeval.functions.clients.answering import Clients
     from pytest_lmeval.functions.endpoint import Endpoint
     from pytest_lmeval.functions.judging import Grade, Judgment
@@ -95,13 +96,18 @@ class LmBase(_ToolMethods, Trajectory):
             self.state.end()
         self._forget_token()
 
-    def score(self, name: str, value: bool | float | None, why: str = "") -> None:
+    def score(self, name: str, value: bool | float | Finding | None, why: str = "") -> None:
         """Record the score ``name``: a bool, or a number from 0 to 1; reports show the reason ``why``.
 
-        None means that the score does not apply to this example, which then does not count towards the score's mean and
-        floor. The score named by ``score=``, by default the first number, decides the example and cannot be None. An
-        invalid score, or a second value under the same name, raises ScoringError and makes the example an error.
+        A check of calls, such as ``lm.called("search")``, scores 1 or 0, and its text is the reason. None means that
+        the score does not apply to this example, which then does not count towards the score's mean and floor. The
+        score named by ``score=``, by default the first number, decides the example and cannot be None. An invalid
+        score, or a second value under the same name, raises ScoringError and makes the example an error.
         """
+        if value is not None and not isinstance(value, int | float):
+            from pytest_lmeval.functions.calls import as_score
+
+            value, why = as_score(value, why)
         self._running.score(name, value, why)
 
     def note(self, name: str, value: Any) -> None:

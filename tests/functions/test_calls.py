@@ -138,12 +138,33 @@ async def test_agent(row, lm):
     assert ["look", "open"] == [call.name for call in lm.calls]
     assert match(lm.calls, ["open"], mode="superset")
     assert lm.called("look", times=1, arguments=lm.calls[0].arguments)
+
+@eval_task("scored")
+async def test_scored(lm):
+    await lm.ask([{"role": "user", "content": "Tea?"}], tools=[{"name": "look"}, {"name": "open"}])
+    lm.score("looked", lm.called("look"))
+    lm.score("calls", lm.match(["look"]))
+    lm.score("order", lm.in_order("look", "open"), why="first things first")
 """
+
+
+def test_a_check_is_a_score_and_its_text_the_reason(project: Project) -> None:
+    project.write("test_agent.py", AGENT)
+    done = project.run_pytest("test_agent.py", "-kscored", "--lm-adapter=test_agent:Model")
+    assert 0 == done.ret, done.stdout.str()
+    done.stdout.fnmatch_lines_random(
+        ["*scored.looked * 1.0000 *", "*scored.calls * 0.0000 *", "*scored.order * 1.0000 *"]
+    )
+    why = project.ledger()["scored:test_scored"]["details"]["why"]
+    assert ["calls", "looked", "order"] == sorted(why)
+    assert ("first things first", True) == (why["order"], why["looked"].startswith("look was called once")), why
 
 
 def test_an_assert_on_the_calls_shows_the_difference_and_they_come_back_from_a_ledger(project: Project) -> None:
     project.write("test_agent.py", AGENT)
-    done = project.run_pytest("test_agent.py", "--lm-adapter=test_agent:Model", "--lm-report-dir=first", "-vv")
+    done = project.run_pytest(
+        "test_agent.py", "-knot scored", "--lm-adapter=test_agent:Model", "--lm-report-dir=first", "-vv"
+    )
     done.assert_outcomes(passed=1, failed=1)
     done.stdout.fnmatch_lines(
         [
@@ -152,4 +173,6 @@ def test_an_assert_on_the_calls_shows_the_difference_and_they_come_back_from_a_l
             "E  *+*'q': 'tea',",
         ]
     )
-    project.run_pytest("test_agent.py", "--lm-adapter=replay:first/ledger.jsonl").assert_outcomes(passed=1, failed=1)
+    project.run_pytest("test_agent.py", "--lm-adapter=replay:first/ledger.jsonl", "-knot scored").assert_outcomes(
+        passed=1, failed=1
+    )

@@ -113,12 +113,24 @@ def test_a_shallow_clone_runs_all_and_names_the_command(repository: Project) -> 
     assert "git fetch --unshallow" in result.stdout.str()
 
 
-def test_a_renamed_module_runs_all_and_a_renamed_test_file_runs_all(repository: Project) -> None:
+def test_a_renamed_module_runs_all(repository: Project) -> None:
     git(repository, "mv", "shop/search.py", "shop/find.py")
     repository.edit("tests/test_search.py", "shop.search", "shop.find")
     ran, output = tasks_run(repository)
     assert ALL == ran
     assert "shop/search.py changed, which may affect any task" in output
+
+
+@pytest.mark.parametrize(
+    ("file", "name"), [("tests/search.csv", "tests/rows.csv"), ("tests/test_search.py", "tests/test_find.py")]
+)
+def test_a_renamed_data_file_or_test_file_runs_all(repository: Project, file: str, name: str) -> None:
+    git(repository, "mv", file, name)
+    if name.endswith("csv"):
+        repository.edit("tests/test_search.py", "search.csv", "rows.csv")
+    ran, output = tasks_run(repository)
+    assert ALL == ran
+    assert f"all evals run: {file} changed, which may affect any task" in output
 
 
 def test_the_ini_key_names_files_without_effect_and_a_baseline_compares_the_selection(repository: Project) -> None:

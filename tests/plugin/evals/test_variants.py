@@ -47,6 +47,16 @@ def test_one_variant_can_be_selected_like_any_task_and_keeps_its_baseline(projec
     worse.stdout.fnmatch_lines(["*reply@new*8 worse*"])
 
 
+def test_rank_compares_the_rows_that_all_variants_have_a_score_for(project: Project) -> None:
+    project.write("tests/test_reply.py", FUNCTION)
+    left_out = [f"--deselect=tests/test_reply.py::test_reply[new-r{n}]" for n in (3, 4)]
+    project.run("tests", "--lm-adapter=none", *left_out)
+    ranked = project.lmeval("rank", "reports/ledger.jsonl", "--by", "config").stdout.str()
+    assert "a selection of the examples: the ranking of all of them may differ" in ranked
+    assert "scores are over the 10 of 12 example(s) that all ranked models have a score for: reply 10" in ranked
+    assert "new: 2 not scored, 1 of which old got right" in ranked
+
+
 def test_variants_without_data_are_one_example_each(project: Project) -> None:
     project.write(
         "tests/test_one.py",

@@ -28,4 +28,4 @@ def test_desk(row, lm):
     reply = desk.answer(lm.client(desk.CLIENT), row["question"], [lm.tool(function) for function in desk.TOOLS])
     lm.output(reply)
     lm.score("right", row["expected"] in reply)
-    lm.score("calls", bool(lm.match(row["calls"])))
+    lm.score("calls", lm.match(row["calls"]))

@@ -38,9 +38,8 @@ def harness(*arguments: str | Path, work: Path | None = None) -> Any:
 
 def tasks_of(root: Path, data_sets: set[str]) -> Iterator[str]:
     """Yield the published tasks whose rows are there and whose functions and keys are supported."""
-    index = index_of(root)
-    for name in index.tasks:
-        resolver = Resolver([root])
+    resolver = Resolver([root])
+    for name in index_of(root).tasks:
         try:
             resolver.want(name)
         except ValueError:

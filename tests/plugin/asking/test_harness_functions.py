@@ -24,24 +24,24 @@ def normalized(references, predictions, **options):
 RENAMED = "metric_list: [{metric: !function utils.normalized, aggregation: mean, higher_is_better: true}]\n"
 
 
-def task(project: Project, keys: str, code: str, name: str = "t", more: str = "") -> None:
+def write_task(project: Project, keys: str, code: str, name: str = "t", more: str = "") -> None:
     project.write(f"given/{name}.yaml", TASK.format(name=name) + keys)
     project.write("given/docs.jsonl", ROWS)
     project.write("given/utils.py", code)
     project.write(f"tasks/{name}.yaml", f"harness: {{from: ../given, tasks: [{name}]{more}}}\n")
 
 
-def statuses(project: Project) -> list[str]:
+def statuses_by_id(project: Project) -> list[str]:
     return [each["status"] for each in project.examples().values()]
 
 
 @pytest.mark.parametrize("processes", BOTH)
 def test_the_first_value_counts_if_a_metric_s_function_returns_other_names(project: Project, processes: str) -> None:
-    task(project, RENAMED, LABELS)
+    write_task(project, RENAMED, LABELS)
     result = project.run(processes, "--lm-gate=examples", "--lm-include-per-example")
 
     assert 1 == result.ret
-    assert ["passed", "failed", "passed"] == statuses(project)
+    assert ["passed", "failed", "passed"] == statuses_by_id(project)
     (row,) = project.board()["tasks"]
     assert (2 / 3, 2) == (row["score"], row["correct"])
     assert {"normalized,first": 2 / 3, "exact_match,first": 2 / 3, "length,first": 1.0} == row["metrics"]
@@ -50,22 +50,22 @@ def test_the_first_value_counts_if_a_metric_s_function_returns_other_names(proje
 
 
 def test_a_returned_name_can_be_chosen_and_a_wrong_one_is_an_error(project: Project) -> None:
-    task(project, RENAMED, LABELS, more=', metric: {t: "exact_match,first"}')
+    write_task(project, RENAMED, LABELS, more=', metric: {t: "exact_match,first"}')
     assert 1 == project.run("--lm-include-per-example").ret
-    assert ["passed", "failed", "passed"] == statuses(project)
+    assert ["passed", "failed", "passed"] == statuses_by_id(project)
     assert "exact_match,first" == project.board()["tasks"][0]["metric"]
 
-    task(project, RENAMED, LABELS, more=", metric: {t: exact_mach}")
+    write_task(project, RENAMED, LABELS, more=", metric: {t: exact_mach}")
     assert 3 == project.run("--lm-include-per-example").ret
     (error, *_) = {each["error"] for each in project.examples().values()}
     assert "no metric 'exact_mach,first'; there are exact_match,first, length,first" == error
 
-    task(project, RENAMED, LABELS, more=', metric: {t: "exact_match,fist"}')
+    write_task(project, RENAMED, LABELS, more=', metric: {t: "exact_match,fist"}')
     assert 2 == project.run().ret
 
 
 def test_a_function_that_returns_other_names_for_several_targets_is_an_error(project: Project) -> None:
-    task(project, "doc_to_target: '{{[right, said]}}'\n" + RENAMED, LABELS)
+    write_task(project, "doc_to_target: '{{[right, said]}}'\n" + RENAMED, LABELS)
     assert 3 == project.run("--lm-include-per-example").ret
     (error,) = {each["error"] for each in project.examples().values()}
     assert error.startswith("normalized returned exact_match, length: for a document with several targets")
@@ -86,18 +86,18 @@ MEASURED = "process_results: !function utils.counts\nmetric_list: [{metric: coun
 
 @pytest.mark.parametrize("processes", BOTH)
 def test_values_that_only_the_aggregation_can_use_are_measured(project: Project, processes: str) -> None:
-    task(project, MEASURED.replace("FN", "share"), COUNTS)
+    write_task(project, MEASURED.replace("FN", "share"), COUNTS)
     result = project.run(processes, "--lm-gate=tasks", "--lm-min-score=t=0.6", "--lm-include-per-example")
 
     assert 0 == result.ret
-    assert ["measured"] * 3 == statuses(project)
+    assert ["measured"] * 3 == statuses_by_id(project)
     (row,) = project.board()["tasks"]
     assert (2 / 3, {"examples": 3, "score_metric": "count,first"}) == (row["score"], row["measured"])
     assert 1 == project.run("--lm-gate=tasks", "--lm-min-score=t=0.7").ret
 
 
 def test_an_aggregate_outside_0_to_1_becomes_a_score_that_rises_with_it(project: Project) -> None:
-    task(project, MEASURED.replace("FN", "many"), COUNTS)
+    write_task(project, MEASURED.replace("FN", "many"), COUNTS)
     assert 0 == project.run("--lm-gate=tasks").ret
     (row,) = project.board()["tasks"]
     assert (-2.0, 0.5 - 2 / 6) == (row["metrics"]["count,first"], row["score"])
@@ -106,11 +106,11 @@ def test_an_aggregate_outside_0_to_1_becomes_a_score_that_rises_with_it(project:
 def test_a_document_whose_value_is_not_a_number_is_left_out_by_the_aggregation_that_skips_it(project: Project) -> None:
     code = "def seen(doc, results):\n    return {'hit': float('nan') if doc['said'] == 'a' else 1.0}\n"
     keys = "process_results: !function utils.seen\nmetric_list: [{metric: hit, aggregation: nanmean}]\n"
-    task(project, keys, code)
+    write_task(project, keys, code)
     assert 0 == project.run("--lm-gate=tasks", "--lm-include-per-example").ret
-    assert ["excluded", "passed", "passed"] == statuses(project)
+    assert ["excluded", "passed", "passed"] == statuses_by_id(project)
     (row,) = project.board()["tasks"]
     assert (1.0, 1.0, 1) == (row["score"], row["metrics"]["hit,first"], row["excluded"])
 
-    task(project, keys.replace("nanmean", "mean"), code)
+    write_task(project, keys.replace("nanmean", "mean"), code)
     assert 3 == project.run("--lm-gate=tasks").ret

@@ -48,7 +48,7 @@ class Server:
             await json_reply({**chat(text), "usage": usage})(exchange)
 
 
-def task(project: Project, stops: list[str], *rows: tuple[str, str]) -> None:
+def write_task(project: Project, stops: list[str], *rows: tuple[str, str]) -> None:
     project.write("given/t.yaml", TASK.replace("STOPS", json.dumps(stops)))
     docs = [json.dumps({"said": f"say: {said}", "right": right}) + "\n" for said, right in rows]
     project.write("given/docs.jsonl", "".join(docs))
@@ -70,7 +70,7 @@ THOUGHT = ("<think>one\n\ntwo</think>\n\nfour\n\nfive", "four")
 @pytest.mark.parametrize("processes", BOTH)
 @pytest.mark.parametrize("field", [False, True], ids=["tags", "field"])
 def test_thoughts_may_contain_stop_texts(project: Project, processes: str, field: bool) -> None:
-    task(project, ["\n\n"], *[THOUGHT] * 3)
+    write_task(project, ["\n\n"], *[THOUGHT] * 3)
     with serving([Server(field=field)]) as server:
         row = ask(project, server, processes, "--lm-concurrency=1")
         sent = [request.json.get("stop") for request in server.requests]
@@ -83,7 +83,7 @@ def test_thoughts_may_contain_stop_texts(project: Project, processes: str, field
 
 
 def test_a_model_that_does_not_think_gets_the_stop_texts(project: Project) -> None:
-    task(project, ["\n\n"], ("four\n\nfive", "four"), ("six", "six"))
+    write_task(project, ["\n\n"], ("four\n\nfive", "four"), ("six", "six"))
     with serving([Server()]) as server:
         assert 1.0 == ask(project, server)["score"]
         assert [["\n\n"]] * 2 == [request.json.get("stop") for request in server.requests]
@@ -91,7 +91,9 @@ def test_a_model_that_does_not_think_gets_the_stop_texts(project: Project) -> No
 
 def test_of_more_than_four_stop_texts_four_are_sent_and_the_answer_ends_at_any(project: Project) -> None:
     stops = ["</s>", "<|im_end|>", "\n\n", "Q:", "Question:", "##", "<end>"]
-    task(project, stops, ("red##blue", "red"), ("green\n\ngrey", "green"), ("<think>a##b</think>white<end>", "white"))
+    write_task(
+        project, stops, ("red##blue", "red"), ("green\n\ngrey", "green"), ("<think>a##b</think>white<end>", "white")
+    )
     with serving([Server(most=FOUR)]) as server:
         assert 1.0 == ask(project, server)["score"]
         assert {tuple(stops[:4])} == {tuple(request.json["stop"]) for request in server.requests}
@@ -116,7 +118,7 @@ class Model:
 
 
 def test_an_adapter_of_one_s_own_may_stop_in_thoughts_or_nowhere(project: Project) -> None:
-    task(project, ["\n\n"], THOUGHT, ("six\n\nseven", "six"))
+    write_task(project, ["\n\n"], THOUGHT, ("six\n\nseven", "six"))
     project.write("own.py", STOPPING)
     assert 0 == project.run_pytest("tasks", "--lm-adapter=own:Model", "--lm-gate=examples").ret
     assert ["2", "1"] == (project.path / "asked.txt").read_text().split()

@@ -15,7 +15,7 @@ from pytest_lmeval.adapters.hf.loading import Loaded, hash_files, load, weight_f
 from pytest_lmeval.adapters.hf.options import fault, read_options, sampling_of, share_threads, worker_number
 from pytest_lmeval.adapters.hf.passes import Reader, can_go_on
 from pytest_lmeval.adapters.hf.prompts import Prompts
-from pytest_lmeval.adapters.hf.rows import Batch, Prompted, Row, RowFamily, ScoredRow, families, rows_of
+from pytest_lmeval.adapters.hf.rows import Batch, Prompted, Row, RowFamily, Sampling, ScoredRow, families, rows_of
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request
 
@@ -27,7 +27,7 @@ _LONGEST_STEP_S = 10.0
 
 
 class HfAdapter:
-    """A causal language model of the transformers library, from a folder or by its name on the hub.
+    """A language model of the transformers library, which may see images, from a folder or by its name on the hub.
 
     :class:`~pytest_lmeval.adapters.hf.options.HfOptions` describes the options. The constructor loads the model: it
     raises UsageError for an invalid option, for a model that is not causal, and if the libraries are not installed.
@@ -45,11 +45,12 @@ class HfAdapter:
         self._options = read_options(options)
         self.options = self._options.public()
         loaded = load(source, self._options, worker_number(os.environ))
-        self._prompts = Prompts(loaded.tokenizer, self._options)
+        self._prompts = Prompts(loaded.tokenizer, self._options, sees=loaded.processor is not None)
+        self.media = frozenset({"image"} if loaded.processor is not None and self._prompts.is_chat else ())
         self._loaded: Loaded | None = loaded
         # A run may end before the thread that asks, and a process that exits while the libraries compute is aborted.
         self._busy, self._closing = threading.RLock(), threading.Event()
-        self._goes_on = can_go_on(loaded.model)
+        self._goes_on = loaded.processor is None and can_go_on(loaded.model)
         self._reader = Reader(loaded.model)
         self._planned: dict[tuple[int, ...], tuple[Sequence[Request], WindowPlan]] = {}
         self._most_tokens = self._options.batch_tokens
@@ -146,8 +147,8 @@ class HfAdapter:
             rows = list(asked.values())
         limits = self._limits(loaded, scores=bool(rows) and isinstance(rows[0], ScoredRow))
         planned = WindowPlan(range(len(requests)), errors=errors)
-        for kind in dict.fromkeys(row.sampling for row in rows):
-            same = [row for row in rows if row.sampling == kind]
+        for kind in dict.fromkeys(map(_kind, rows)):
+            same = [row for row in rows if _kind(row) == kind]
             groups = families(same) if self._goes_on else [RowFamily([row]) for row in same]
             planned.batches += batches(groups, limits)
         return planned
@@ -158,7 +159,13 @@ class HfAdapter:
         return BatchLimits(tokens, loaded.vocabulary, loaded.window)
 
     def _prompted(self, loaded: Loaded, number: int, request: Any) -> Prompted:
-        tokens, opened = self._prompts.read(request)
+        seen = self._prompts.seen(request) if loaded.processor is not None else None
+        if seen is None:
+            tokens, opened = self._prompts.read(request)
+        else:
+            from pytest_lmeval.adapters.hf.images import tokens_of
+
+            tokens, opened = tokens_of(loaded.processor, seen), self._prompts.opens_thoughts(seen.text)
         room = self._options.max_new_tokens if request.max_tokens is None else request.max_tokens
         if loaded.window is not None:
             room = min(room, loaded.window - len(tokens))
@@ -166,8 +173,10 @@ class HfAdapter:
             sizes = f"prompt {len(tokens)}, window {loaded.window}, max_tokens {request.max_tokens}"
             raise AdapterError(f"no room for an answer; in tokens: {sizes}")
         seed = f"{self._options.seed + request.repeat} {tokens}"
+        if seen is not None:
+            seed += "".join(f" {media.sha256}" for media in seen.images)
         sampling = sampling_of(request.options, self.request_options, self._options)
-        return Prompted(tokens, room, request.stop, seed, opened, bool(request.tools), number, sampling)
+        return Prompted(tokens, room, request.stop, seed, opened, bool(request.tools), number, sampling, seen)
 
     def _compute(self, batch: Batch[Any]) -> dict[int, Any]:
         """Return the answers of a batch by number; split a batch that is too large for the memory."""
@@ -210,6 +219,11 @@ class HfAdapter:
         answers = self._compute([RowFamily([row]) for row in scoring.readings(splits, loaded.window)])
         failed = next((each for each in answers.values() if isinstance(each, AdapterError)), None)
         return failed or scoring.joined([answers[number] for number in range(len(splits))])
+
+
+def _kind(row: Row) -> tuple[Sampling, bool]:
+    """Return the facts that all rows of a batch share."""
+    return row.sampling, row.seen is not None
 
 
 def _is_rolling(request: Request) -> bool:

@@ -69,10 +69,15 @@ def _write(loaded: Loaded, choice: _Choice, read: ReadRows, name: str) -> None:
 
 def _write_by_library(loaded: Loaded, choice: _Choice, options: HfOptions) -> None:
     prompts = [row.prompt for row in choice.rows]
-    tokens, mask = padded([prompt.tokens for prompt in prompts], loaded.pad, loaded.device)
+    if prompts[0].seen is not None:
+        from pytest_lmeval.adapters.hf.images import batch_of
+
+        inputs = batch_of(loaded.processor, prompts, loaded.device)
+    else:
+        tokens, mask = padded([prompt.tokens for prompt in prompts], loaded.pad, loaded.device)
+        inputs = {"input_ids": tokens, "attention_mask": mask}
     loaded.model.generate(
-        input_ids=tokens,
-        attention_mask=mask,
+        **inputs,
         max_new_tokens=max(prompt.room for prompt in prompts),
         do_sample=False,
         logits_processor=[choice.of_library] if options.temperature or options.logprobs else [],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,14 @@ class Loaded:
 
     ``name`` is the name of the folder, or the name on the hub. ``window`` is the most tokens that the model can read,
     None if its config has no limit. ``ends`` are the tokens that end a text, ``pad`` is the padding token. ``folder``
-    contains the model's files; ``revision`` is the commit on the hub, None for a folder.
+    contains the model's files; ``revision`` is the commit on the hub, None for a folder. ``processor`` makes the inputs
+    of a model that sees images; it is None for other models.
     """
 
     name: str
     model: Any
     tokenizer: Any
+    processor: Any
     device: str
     window: int | None
     vocabulary: int
@@ -81,13 +83,13 @@ def _load(source: str, folder: Path | None, options: HfOptions, device: str, tra
         "trust_remote_code": options.trust_remote_code,
     }
     config = transformers.AutoConfig.from_pretrained(origin, **where)
-    _check_causal(source, config, transformers)
+    sees = _sees_images(source, config, transformers)
     if folder is not None and not weight_files(folder):
         raise fault(f"{source} holds no weights; expected model.safetensors or pytorch_model.bin, whole or in parts")
     tokenizer = transformers.AutoTokenizer.from_pretrained(origin, **where)
-    model, found = transformers.AutoModelForCausalLM.from_pretrained(
-        origin, config=config, dtype=options.dtype, output_loading_info=True, **where
-    )
+    processor = _processor(origin, where, transformers) if sees else None
+    kind = transformers.AutoModelForImageTextToText if sees else transformers.AutoModelForCausalLM
+    model, found = kind.from_pretrained(origin, config=config, dtype=options.dtype, output_loading_info=True, **where)
     if missing := sorted(found["missing_keys"]):
         named = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
         raise fault(f"{source} lacks {len(missing)} of the model's weights ({named}); it would answer at random")
@@ -100,6 +102,7 @@ def _load(source: str, folder: Path | None, options: HfOptions, device: str, tra
         name=folder.resolve().name if folder else source,
         model=model.to(device).eval(),
         tokenizer=tokenizer,
+        processor=processor,
         device=device,
         window=_window(config),
         vocabulary=config.get_text_config().vocab_size,
@@ -110,15 +113,30 @@ def _load(source: str, folder: Path | None, options: HfOptions, device: str, tra
     )
 
 
-def _check_causal(source: str, config: Any, transformers: Any) -> None:
-    """Raise UsageError for a checkpoint that would load but answer at random, such as a masked model."""
-    causal = transformers.models.auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-    known = {name.lower() for name in causal.values()}
+def _sees_images(source: str, config: Any, transformers: Any) -> bool:
+    """Return True for a model that sees images, False for one of text.
+
+    Raise UsageError for a checkpoint that would load but answer at random, such as a masked model.
+    """
+    kinds = transformers.models.auto.modeling_auto
     declared = config.architectures or []
+    if set(declared) & {*kinds.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.values()}:
+        return True
+    known = {name.lower() for name in kinds.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()}
     heads = [name for name in declared if name.lower() in known or "causallm" in name.lower()]
     if config.is_encoder_decoder or (declared and not heads):
         kind = ", ".join(declared) or f"an encoder-decoder ({config.model_type})"
         raise fault(f"{source} is not a causal language model but {kind}; expected one such as LlamaForCausalLM")
+    return False
+
+
+def _processor(origin: str, where: Mapping[str, object], transformers: Any) -> Any:
+    """Return the processor of a model that sees images, or None if its files are missing."""
+    try:
+        processor = transformers.AutoProcessor.from_pretrained(origin, **where)
+    except ImportError as error:
+        raise fault(f"{origin} sees images, and its processor needs a package that is missing: {error}") from error
+    return processor if hasattr(processor, "image_processor") else None
 
 
 def _ends(model: Any, tokenizer: Any) -> tuple[int, ...]:

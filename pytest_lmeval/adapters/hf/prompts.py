@@ -15,8 +15,9 @@ from pytest_lmeval.adapters.hf.calls import FAMILIES, family_of, parse_calls
 from pytest_lmeval.adapters.hf.options import HfOptions, fault
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.postprocess import split_thoughts
-from pytest_lmeval.types import Generate, LogLikelihood, Message, ToolCall
+from pytest_lmeval.types import Generate, LogLikelihood, Media, Message, ToolCall
 
+_PROBE = "probe"
 _BEFORE = 8  # enough tokens to show a tokenizer that the next token does not begin a text
 
 
@@ -31,11 +32,20 @@ class _Context:
         return replace(self, text=self.text + continuation)
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A prompt with images: its text by the chat template, and its images in order."""
+
+    text: str
+    images: Sequence[Media]
+
+
 class Prompts:
     """Turns the requests of a run into tokens for one tokenizer."""
 
-    def __init__(self, tokenizer: Any, options: HfOptions) -> None:
+    def __init__(self, tokenizer: Any, options: HfOptions, *, sees: bool = False) -> None:
         self._tokenizer = tokenizer
+        self._sees = sees
         self._options = options
         self.is_chat = bool(tokenizer.chat_template) if options.chat == "auto" else bool(options.chat)
         if self.is_chat and not tokenizer.chat_template:
@@ -59,12 +69,24 @@ class Prompts:
         if not self.is_chat:
             tokens, opened = self.plain(request.text) or self.start, False
         else:
-            text = self._with_tools(request) if request.tools else self._converse(request.prompt)
-            tokens = self._encode(text)
-            opened = self.think_tags is not None and text.rstrip().endswith(self.think_tags[0])
+            text = self._chat(request)
+            tokens, opened = self._encode(text), self.opens_thoughts(text)
         if not tokens:
             raise AdapterError("the prompt has no tokens, and the tokenizer has no token to begin a text")
         return tokens, opened
+
+    def seen(self, request: Generate) -> Seen | None:
+        """Return the text and the images of a conversation, or None without images; raise as :meth:`read`."""
+        messages = () if isinstance(request.prompt, str) else request.prompt
+        images = [media for message in messages for media in message.media]
+        return Seen(self._chat(request), images) if images else None
+
+    def opens_thoughts(self, text: str) -> bool:
+        """Return True if a text of the chat template ends within thoughts."""
+        return self.think_tags is not None and text.rstrip().endswith(self.think_tags[0])
+
+    def _chat(self, request: Generate) -> str:
+        return self._with_tools(request) if request.tools else self._converse(request.prompt)
 
     def split_thoughts(self, text: str, *, opened: bool) -> tuple[str, str]:
         """Return thoughts and answer in the model's text; ``opened`` is True if the prompt began thoughts."""
@@ -116,6 +138,8 @@ class Prompts:
         known: dict[tuple[Message, ...], _Context | AdapterError] = {}
         for messages in {request.messages for request in requests if request.messages and self.is_chat}:
             try:
+                if any(message.parts for message in messages):
+                    raise AdapterError("an image cannot precede a text to score; ask for a generated answer")
                 known[messages] = _Context(self._converse(messages), is_template=True)
             except AdapterError as error:
                 known[messages] = error
@@ -180,12 +204,25 @@ class Prompts:
         places = range(len(dressed) - len(bare) + 1)
         return next((dressed[:place] for place in places if dressed[place : place + len(bare)] == bare), [])
 
+    @cached_property
+    def _writes_parts(self) -> bool:
+        """True if the chat template of a model that sees images writes lists of parts, as most of them do."""
+        if not self._sees:
+            return False
+        turn = _turn(Message("user", _PROBE), as_parts=True)
+        try:
+            text = self._tokenizer.apply_chat_template([turn], tokenize=False)
+        except Exception:
+            return False
+        # Other templates write the list itself.
+        return _PROBE in text and "'type'" not in text
+
     def _converse(self, messages: str | Sequence[Message], tools: Sequence[Any] | None = None) -> str:
         if isinstance(messages, str):
             messages = (Message("user", messages),)
-        turns = [_turn(message) for message in messages]
+        turns = [_turn(message, as_parts=self._writes_parts) for message in messages]
         if self._options.system is not None and not any(turn["role"] == "system" for turn in turns):
-            turns.insert(0, {"role": "system", "content": self._options.system})
+            turns.insert(0, _turn(Message("system", self._options.system), as_parts=self._writes_parts))
         # Continue, rather than answer, a conversation that ends with the assistant's words.
         unfinished = bool(turns) and turns[-1]["role"] == "assistant"
         try:
@@ -203,9 +240,14 @@ class Prompts:
         return text
 
 
-def _turn(message: Message) -> dict[str, object]:
+def _turn(message: Message, *, as_parts: bool) -> dict[str, object]:
     """Return a message for chat templates, with the arguments of calls as an object."""
     turn = message.to_json()
+    if as_parts or message.parts:
+        turn["content"] = [
+            {"type": "text", "text": part} if isinstance(part, str) else {"type": part.kind}
+            for part in message.parts or (message.content,)
+        ]
     for shown, call in zip(turn.get("tool_calls", ()), message.tool_calls, strict=True):
         shown["function"]["arguments"] = call.arguments if call.values is None else call.values
     return turn

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeAlias, TypeVar
 
-from pytest_lmeval.adapters.hf.prompts import shared_length
+from pytest_lmeval.adapters.hf.prompts import Seen, shared_length
 
 _WORTH_SAVING = 0.4
 """The share of a family's tokens that sharing must save: it takes a second pass through the model."""
@@ -27,6 +27,7 @@ class ScoredRow:
     room: ClassVar[int] = 0
     """The number of tokens to write."""
     sampling: ClassVar[Sampling] = ()
+    seen: ClassVar[None] = None
 
     @property
     def kept(self) -> int:
@@ -44,7 +45,7 @@ class Prompted:
     """A prompt of ``tokens`` and the number of tokens to write, ``room``; ``seed`` seeds the draws for this prompt.
 
     ``opened`` is True if the prompt ends within thoughts, ``tools`` if the model may call tools. ``number`` is the
-    number of the request. All rows of a batch have the same ``sampling``.
+    number of the request. All rows of a batch have the same ``sampling``, and all or none have images (``seen``).
     """
 
     tokens: list[int]
@@ -55,6 +56,7 @@ class Prompted:
     tools: bool = False
     number: int = 0
     sampling: Sampling = ()
+    seen: Seen | None = None
 
     kept: ClassVar[int] = 1
 

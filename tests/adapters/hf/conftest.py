@@ -48,6 +48,13 @@ def talking_qwen(libraries: Any, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 @pytest.fixture(scope="session")
+def seeing_llava(libraries: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Provide the folder of a LLaVA that sees a cat, a dog and the sky."""
+    needs.module("PIL", "torch", NEEDED)
+    return tiny_model.build_seeing_llava(tmp_path_factory.mktemp("hf") / "seeing-llava")
+
+
+@pytest.fixture(scope="session")
 def llama(chat_llama: Path) -> Iterator[HfAdapter]:
     """Provide the Llama, answering greedily."""
     adapter = HfAdapter(str(chat_llama), device="cpu")

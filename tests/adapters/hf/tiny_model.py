@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.pictures import CAT, DOG, png
+
 __all__ = [
-    *("CHAT_TEMPLATE", "FACTS", "TOOL", "WINDOW"),
-    *("build_chat_llama", "build_plain_gpt2", "build_reciting_llama", "build_talking_qwen"),
+    *("BLUE", "CHAT_TEMPLATE", "FACTS", "SKY", "TOOL", "WINDOW"),
+    *("build_chat_llama", "build_plain_gpt2", "build_reciting_llama", "build_seeing_llava", "build_talking_qwen"),
 ]
 
 WINDOW = 96
@@ -153,6 +155,84 @@ def build_talking_qwen(folder: Path) -> Path:
     model.generation_config.do_sample = False
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    return folder
+
+
+SEEING_TEMPLATE = (
+    "{% for message in messages %}<|{{ message.role }}|>"
+    "{% for part in message.content %}"
+    "{% if part.type == 'image' %}<image>{% else %}{{ part.text }}{% endif %}{% endfor %}<|end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+
+
+BLUE, SKY = png(0, 0, 250), "the blue sky on a clear day"
+
+
+def build_seeing_llava(folder: Path) -> Path:
+    """Save a LLaVA that answers "What?" about three images; its language model is as small as the Llama."""
+    from io import BytesIO
+
+    import torch
+    import transformers
+    from PIL import Image
+
+    tokenizer = _tokenizer(byte_level=True, vocabulary=400, special=[*_SPECIAL, "<image>"])
+    tokenizer.chat_template = SEEING_TEMPLATE
+    seeing = transformers.CLIPVisionConfig(
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        image_size=16,
+        patch_size=8,
+        projection_dim=32,
+    )
+    config = transformers.LlavaConfig(
+        vision_config=seeing,
+        text_config=_llama_config(tokenizer, 512),
+        image_token_index=tokenizer.convert_tokens_to_ids("<image>"),
+        vision_feature_select_strategy="default",
+        vision_feature_layer=-1,
+    )
+    processor = transformers.LlavaProcessor(
+        image_processor=transformers.CLIPImageProcessor(
+            size={"shortest_edge": 16}, crop_size={"height": 16, "width": 16}
+        ),
+        tokenizer=tokenizer,
+        patch_size=8,
+        vision_feature_select_strategy="default",
+        chat_template=SEEING_TEMPLATE,
+        num_additional_image_tokens=1,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = transformers.LlavaForConditionalGeneration(config).train()
+    answers = [(CAT, "cat"), (DOG, "dog"), (BLUE, SKY)]
+    images = [Image.open(BytesIO(data)).convert("RGB") for data, _ in answers]
+    prompt = "<|user|><image>What?<|end|><|assistant|>"
+    whole = processor(
+        text=[f"{prompt}{answer}<|end|>" for _, answer in answers],
+        images=[[image] for image in images],
+        add_special_tokens=False,
+        padding=True,
+        padding_side="right",
+        return_tensors="pt",
+    )
+    size = len(processor(text=prompt, images=images[0], add_special_tokens=False)["input_ids"][0])
+    labels = whole["input_ids"].clone()
+    labels[:, :size] = -100
+    labels[whole["attention_mask"] == 0] = -100
+    optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    for _ in range(200):
+        loss = model(**whole, labels=labels).loss
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        if loss.item() < 0.01:
+            break
+    _save(model.eval(), tokenizer, folder, ends=["</s>", "<|end|>"])
+    processor.save_pretrained(folder)
     return folder
 
 

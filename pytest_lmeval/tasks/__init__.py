@@ -6,7 +6,7 @@ from pytest_lmeval.tasks.base import NO_SUBJECT, BaseTask, Language
 from pytest_lmeval.tasks.conversations import Task, TaskMixture, TaskSequence, render_mc
 from pytest_lmeval.tasks.execution import execute_code
 from pytest_lmeval.tasks.judging import JudgedAnswer, LLMJudgeScore
-from pytest_lmeval.tasks.loading import load_dataset
+from pytest_lmeval.tasks.loading import load_dataset, load_hub_dataset
 from pytest_lmeval.tasks.sample import BaseMetricContext, ResponseType, Sample
 from pytest_lmeval.tasks.scores import (
     F1,
@@ -60,5 +60,6 @@ __all__ = [
     "TaskSequence",
     "execute_code",
     "load_dataset",
+    "load_hub_dataset",
     "render_mc",
 ]

@@ -125,7 +125,7 @@ class BaseTask(Generic[SubjectT]):
 
     def _create_samples(self, item: dict[str, Any], index: int, subject: str) -> list[Sample]:
         """Return the samples of an item: by default one, created with the methods below."""
-        truths = prompts.texts_of(self, "_get_ground_truth", item)
+        truths = prompts.truths_of(self, item)
         chooses = self.RESPONSE_TYPE == ResponseType.LOGLIKELIHOODS
         return [
             Sample(

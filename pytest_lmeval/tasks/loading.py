@@ -1,4 +1,4 @@
-"""Provide ``load_dataset`` for task files, which reads local data or calls the ``datasets`` library."""
+"""Provide ``load_dataset`` for task files, which reads local data or calls the ``datasets`` library, and its kin."""
 
 from __future__ import annotations
 
@@ -23,13 +23,29 @@ def load_dataset(path: str, name: str | None = None, *, split: str | None = None
     """
     from pytest_lmeval.data import hub, local
 
-    calling_file = sys._getframe(1).f_globals.get("__file__")
-    folder = Path(calling_file).parent if calling_file else Path.cwd()
-    found = local.find(path, folder)
+    found = local.find(path, _folder_of(sys._getframe(1).f_globals.get("__file__")))
     if found is None:
         return hub.load(path, name, split=split, **options)
     splits = local.read(found, name)
     return splits if split is None else splits[split]
+
+
+def load_hub_dataset(repo_id: str, subset: str = "default", split: str = "train") -> Any:
+    """Return the rows of a split as ``load_dataset(repo_id, subset, split=split)`` does, under nanochat's name.
+
+    Local data may lack a folder for a subset with the name ``default`` or that of the data set.
+    """
+    from pytest_lmeval.data import hub, local
+
+    found = local.find(repo_id, _folder_of(sys._getframe(1).f_globals.get("__file__")))
+    is_whole = subset in ("default", repo_id.rpartition("/")[2])
+    if found is None:
+        return hub.load(repo_id, None if subset == "default" else subset, split=split)
+    return local.read(found, None if is_whole and not (found / subset).is_dir() else subset)[split]
+
+
+def _folder_of(calling_file: str | None) -> Path:
+    return Path(calling_file).parent if calling_file else Path.cwd()
 
 
 class LoadedSplits(dict[str, Any]):

@@ -134,6 +134,15 @@ def texts_of(task: BaseTask[Any], method: str, item: Row) -> tuple[str, ...]:
     return checked_texts(*_result(task, method, item))
 
 
+def truths_of(task: BaseTask[Any], item: Row) -> tuple[str, ...]:
+    """Return the ground truths of an item; None is an empty one if no metric needs a ground truth."""
+    field, given = _result(task, "_get_ground_truth", item)
+    metrics = getattr(task, "METRICS", ())
+    if given is None and all(getattr(metric, "NEEDS_TARGETS", True) is False for metric in metrics):
+        return ("",)
+    return checked_texts(field, given)
+
+
 def checked_texts(field: str, given: Any) -> tuple[str, ...]:
     """Return a result of the task's ``field`` as texts; raise RecordRefused if it has no text."""
     texts = (given,) if isinstance(given, str) else given

@@ -163,7 +163,8 @@ class CodeExecutionPassAtOne:
 
     The metric context has ``test_cases``: Python expressions or ``assert`` statements; ``[arguments..., expected]``
     lists or ``{"input", "output"}`` objects for the function ``entry_point``; or the source of a
-    ``check(candidate)``. ``timeout_s`` is in CPU seconds, 3 by default.
+    ``check(candidate)``. ``timeout_s`` is in CPU seconds, 3 by default. Instead, it may have ``test_code``, unittest
+    source that runs after the program, and ``benchmark_timeout``.
     """
 
     NAME = "code_pass_at_one"
@@ -171,6 +172,10 @@ class CodeExecutionPassAtOne:
 
     def __call__(self, prediction: str, targets: Sequence[str], extras: Mapping[str, Any], sandbox: Any) -> Score:
         """Return the score of the code block in ``prediction``, or of the whole text."""
+        if "test_code" in extras:
+            from pytest_lmeval.tasks.programs import passes_unittests
+
+            return passes_unittests(prediction, extras, sandbox)
         from pytest_lmeval.metrics import code_exec
         from pytest_lmeval.postprocess import post_process
 
@@ -183,6 +188,8 @@ class CodeExecutionPassAtOne:
     @staticmethod
     def check(extras: Mapping[str, Any]) -> None:
         """Raise RecordRefused if the context has no valid test cases."""
+        if "test_code" in extras:
+            return
         from pytest_lmeval.metrics.parts import code_plan
 
         plan = plan_test_cases(extras)

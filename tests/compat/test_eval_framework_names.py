@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -25,6 +26,7 @@ from pytest_lmeval.compat.eval_framework import (
     shuffle_correct_with_distractors,
 )
 from pytest_lmeval.compat.eval_framework.minerva import is_same_text
+from pytest_lmeval.compat.eval_framework.styles import StyledTask
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.tasks import Language
 from pytest_lmeval.tasks.judging import JudgedAnswer
@@ -224,6 +226,104 @@ def test_what_the_guide_imports_from_the_module_is_there() -> None:
     names = re.findall(r"`(\w+)`", listed)
     assert [] == [name for name in names if not hasattr(eval_framework, name)]
     assert 10 < len(names)
+
+
+# The names that the benchmark modules of eval-framework's main branch import from eval-framework (August 2026).
+IMPORTED = """
+AccuracyCompletion AccuracyCompletionOLMES AccuracyLoglikelihood AccuracyNormLoglikelihood
+BIG_CODE_BENCH_PACKAGE_MAPPING BPBStyle BaseMetricContext BaseTask BitsPerByteLoglikelihood CallableSerializer
+ClozeStyle CodeCompletionAssertion CodeExecutionPassAtOne CodeExecutionPassAtOneContext
+CodeExecutionPassAtOneWithCodebench ConfidenceWeightedAccuracy DistributionalCorrectnessScore DropF1ExactMatch
+DropMetricContext F1 F1SquadNormalized FROZEN_HF_REVISIONS_LOCKFILE HF_REVISIONS_LOCKFILE IFEvalMetric
+IFEvalMetricContext Language LanguageRawConsistencyChecker MCStyle MathMinervaCompletion MathMinervaCompletionRelaxed
+MathReasoningCompletion Message MultiPLECodeAssertion MultiPLEMetricContext NO_SUBJECT PartialEvalAccuracy RANDOM_SEED
+ResponseType Role Sample SubjectType TernaryScore _parse_unittest_output answer_key_to_index extract_answers
+get_n_letters normalized_gold_from_solution unittest_merge_snippets
+"""
+
+
+def test_the_names_that_its_newest_modules_import_are_there() -> None:
+    assert [] == [name for name in IMPORTED.split() if not hasattr(eval_framework, name)]
+
+
+PROGRAMS = """from pytest_lmeval.compat.eval_framework import *
+
+class Context(BaseMetricContext):
+    tail: str
+
+class Printing(BaseTask[str]):
+    NAME, DATASET_PATH, RESPONSE_TYPE = "printing", "rows.jsonl", ResponseType.COMPLETION
+    METRICS = [CodeCompletionAssertion]
+    def _get_instruction_text(self, item): return "say: " + item["program"]
+    def _get_ground_truth(self, item): return "Success"
+    def _get_context(self, item): return Context(tail="print(f(2) == 4)")
+    def post_process_generated_completion(self, text, sample=None): return text + "\\n" + sample.context.tail
+
+class Tested(BaseTask[str]):
+    NAME, DATASET_PATH, RESPONSE_TYPE = "tested", "rows.jsonl", ResponseType.COMPLETION
+    METRICS = [CodeExecutionPassAtOne]
+    def _get_instruction_text(self, item): return "say: " + item["program"]
+    def _get_ground_truth(self, item): return item["program"]
+    def _get_context(self, item):
+        return CodeExecutionPassAtOneContext(
+            run_env="python", code_prompt="", test_code=item["tests"], package_downloads=BIG_CODE_BENCH_PACKAGE_MAPPING,
+            snippet_merge_fn=CallableSerializer().encode(unittest_merge_snippets),
+            output_parse_fn=CallableSerializer().encode(_parse_unittest_output),
+        )
+"""
+TESTS = "import unittest\nclass Cases(unittest.TestCase):\n    def test_f(self):\n        self.assertEqual(f(2), 4)\n"
+
+
+def test_programs_that_report_for_themselves_run_and_are_marked(project: Project) -> None:
+    project.write("tasks/task_programs.py", PROGRAMS)
+    rows = ({"program": program, "tests": TESTS} for program in ("f = lambda x: 2 * x", "f = abs", "def f("))
+    project.write("tasks/rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    project.run()
+    found = project.ledger()
+
+    scores = {name: example["score"] for name, example in found.items()}
+    for task in ("printing", "tested"):
+        assert [1.0, 0.0, 0.0] == [scores[f"{task}:ex-{number}"] for number in range(3)]
+    assert {True} == {example["details"].get("forgeable") for example in found.values()}
+    assert "1 of 1 tests failed" in found["tested:ex-1"]["details"]["reason"]
+
+
+INSTRUCTIONS = """from pytest_lmeval.compat.eval_framework import *
+
+class Instructed(BaseTask[str]):
+    NAME, DATASET_PATH, RESPONSE_TYPE = "instructed", "rows.jsonl", ResponseType.COMPLETION
+    METRICS = [IFEvalMetric]
+    def _get_instruction_text(self, item): return "say: yes"
+    def _get_ground_truth(self, item): return None
+    def _get_context(self, item):
+        return IFEvalMetricContext(key=1, instruction_id_list=[], prompt="", additional_kwargs=[])
+"""
+
+
+def test_a_metric_that_cannot_run_here_says_what_it_needs(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(eval_framework.IFEvalMetric, "PACKAGE", "no_such_package")
+    folder = TaskFolder(project.path / "tasks")
+    folder.data("rows.jsonl", [{"q": "?"}])
+    with pytest.raises(UsageError, match=r"'ifeval' needs no_such_package, .*pip install 'lm-eval\[ifeval\]'"):
+        run_task(folder.task(INSTRUCTIONS), ToyAdapter())
+
+    context = 'MultiPLEMetricContext(prompt="", tests="", language="rs")'
+    other = INSTRUCTIONS.replace("[IFEvalMetric]", "[MultiPLECodeAssertion]")
+    other = re.sub(r"IFEvalMetricContext\(.*\)", context, other)
+    assert "a program in 'rs' needs a container of the package llm-sandbox" in folder.fault(other)
+
+
+def test_no_ground_truth_is_refused_if_a_metric_needs_one(folder: TaskFolder) -> None:
+    source = INSTRUCTIONS.replace("[IFEvalMetric]", "[IFEvalMetric, AccuracyCompletion]")
+    folder.data("rows.jsonl", [{"q": "?"}])
+    assert "expected text or a list of texts, got None" in folder.fault(source)
+
+
+def test_the_revision_of_the_data_is_the_one_of_the_original() -> None:
+    class Quiz(StyledTask[str]):
+        DATASET_PATH, HF_REVISION = "owner/quiz", "abc"
+
+    assert "abc" == Quiz().hf_revision
 
 
 RUNS = """from pytest_lmeval.compat.eval_framework import BaseTask, CodeExecutionPassAtOne, ResponseType, Rouge1, Score

@@ -89,3 +89,22 @@ def test_a_split_that_is_not_there_is_refused_with_the_choices(folder: Path) -> 
 def test_data_that_is_not_there_and_no_name_on_a_hub_is_refused(folder: Path) -> None:
     with pytest.raises(RecordRefused, match="no such file or folder beside the task file"):
         _called(folder, "'./nowhere', split='test'")
+
+
+@pytest.mark.parametrize("subset", ["quiz", "default"])
+def test_the_hub_s_rows_are_local_with_a_folder_for_the_subset_or_without(folder: Path, subset: str) -> None:
+    hub = f"'owner/quiz', subset={subset!r}, split='test'"
+    caller = CALLER.replace("load_dataset", "load_hub_dataset")
+    (folder / "task_hub.py").write_text(caller.format(arguments=hub))
+    assert [1, 2, 3] == runpy.run_path(str(folder / "task_hub.py"))["result"]["a"]
+
+    (folder / "owner/quiz" / subset).mkdir()
+    (folder / "owner/quiz" / subset / "test.jsonl").write_text('{"a": 9}\n')
+    assert [9] == runpy.run_path(str(folder / "task_hub.py"))["result"]["a"]
+
+
+def test_another_subset_needs_its_folder(folder: Path) -> None:
+    caller = CALLER.replace("load_dataset", "load_hub_dataset")
+    (folder / "task_hub.py").write_text(caller.format(arguments="'owner/quiz', 'main', split='test'"))
+    with pytest.raises(RecordRefused, match="quiz has no configuration 'main'"):
+        runpy.run_path(str(folder / "task_hub.py"))

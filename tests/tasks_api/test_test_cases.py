@@ -57,8 +57,16 @@ def test_a_time_limit_of_the_context_is_passed_on() -> None:
         ({"test_cases": []}, "test_cases", "expected source, or a list of test cases, got []"),
         ({"test_cases": ["add(1,"]}, "test_cases", "expected Python, got 'add(1,'"),
         ({"test_cases": [{"in": 1}], "entry_point": "f"}, "test_cases", "case 0: expected a list"),
-        ({"test_cases": [[1, 2]]}, "extras.entry_point", "expected the name of a function, got None"),
-        ({"test_cases": CHECK}, "extras.entry_point", "expected the name of a function, got None"),
+        (
+            {"test_cases": [[1, 2]]},
+            "extras.entry_point",
+            "expected the name of a function, or of a method as 'Solution.f', got None",
+        ),
+        (
+            {"test_cases": CHECK},
+            "extras.entry_point",
+            "expected the name of a function, or of a method as 'Solution.f', got None",
+        ),
         ({"test_cases": ["f() == 1"], "timeout_s": 99}, "extras.timeout_s", "at most 30, got 99"),
     ],
 )

@@ -102,7 +102,7 @@ def _named_in(module: ast.Module) -> Iterator[str]:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if any(isinstance(each, ast.Name) and each.id == "DATASET_PATH" for each in targets):
                 yield from _strings([node.value])
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("load_dataset"):
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("load_dataset", "load_hub_dataset")):
             yield from _strings((*node.args, *(each.value for each in node.keywords)))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith(SUFFIXES):
             yield node.value

@@ -25,6 +25,7 @@ COMPACT = {"prompt": "2 + 2 =", "targets": ["4"], "metric": "exact_match"}
         ('rows = load_dataset("owner/quiz", split="test")', "owner/quiz/test.jsonl"),
         ('rows = tasks.load_dataset("owner/quiz", split="test")', "owner/quiz.jsonl"),
         ('rows = tasks.load_dataset(path="owner/quiz", split="test")', "owner/quiz.jsonl"),
+        ('rows = load_hub_dataset("owner/quiz", subset="quiz", split="test")', "owner/quiz/quiz/test.jsonl"),
         ('rows = json.load(open("quiz.jsonl"))', "quiz.jsonl"),
         ('class T(CustomJSON): pass\nT("owner/quiz.jsonl")', "owner/quiz.jsonl"),
     ],

@@ -165,7 +165,7 @@ def close(value: float, expected: float, tolerance: float) -> bool:
         return False
 
 
-def _by_key(item: Any) -> dict[str, Any] | None:
+def _by_key(item: Any) -> dict[str, object] | None:
     if isinstance(item, dict) and "dict" in item:
         return {_canonical(key): value for key, value in item["dict"]}
     return None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from pytest_lmeval.metrics.parts.code_plan import LONGEST_TIMEOUT_S
+from pytest_lmeval.metrics.parts.declare import Extras
 from pytest_lmeval.sandbox import Limits, ProgramRun
 from pytest_lmeval.types import Score
 
@@ -25,7 +25,7 @@ def prints_true(program: str, sandbox: Any) -> Score:
     return _score(run, run.status == "pass" and run.stdout.split()[-1:] == ["True"])
 
 
-def passes_unittests(program: str, context: Mapping[str, Any], sandbox: Any) -> Score:
+def passes_unittests(program: str, context: Extras, sandbox: Any) -> Score:
     """Return 1.0 if the program passes ``test_code``, unittest source that runs after it in its process, else 0.0."""
     cpu_s = min(LONGEST_TIMEOUT_S, float(context.get("benchmark_timeout", _USUAL_TIMEOUT_S)))
     run = sandbox.script(f"{program}\n\n{context['test_code']}\n{_RUNNER}", Limits(cpu_s=cpu_s))

@@ -115,6 +115,13 @@ class BaseTask(Generic[SubjectT]):
         used = dict.fromkeys((self.SAMPLE_SPLIT, self.FEWSHOT_SPLIT))
         return {split: list(hf_dataset[split]) for split in used if split in hf_dataset}
 
+    @property
+    def hf_revision(self) -> str | None:
+        """The revision of the data on the hub, from ``HF_REVISION`` or ``REVISION_LOCKFILE``, or None."""
+        from pytest_lmeval.tasks.loading import revision_of
+
+        return revision_of(self, self.DATASET_PATH)
+
     def iterate_samples(self, num_samples: int | None = None) -> Iterable[Sample]:
         """Return the samples of every subject, at most ``num_samples`` per subject."""
         counts: dict[str, int] = {}

@@ -26,7 +26,6 @@ from pytest_lmeval.compat.eval_framework import (
     shuffle_correct_with_distractors,
 )
 from pytest_lmeval.compat.eval_framework.minerva import is_same_text
-from pytest_lmeval.compat.eval_framework.styles import StyledTask
 from pytest_lmeval.errors import UsageError
 from pytest_lmeval.tasks import Language
 from pytest_lmeval.tasks.judging import JudgedAnswer
@@ -320,7 +319,7 @@ def test_no_ground_truth_is_refused_if_a_metric_needs_one(folder: TaskFolder) ->
 
 
 def test_the_revision_of_the_data_is_the_one_of_the_original() -> None:
-    class Quiz(StyledTask[str]):
+    class Quiz(tasks.BaseTask[str]):
         DATASET_PATH, HF_REVISION = "owner/quiz", "abc"
 
     assert "abc" == Quiz().hf_revision

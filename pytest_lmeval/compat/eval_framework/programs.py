@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
-from pytest_lmeval.metrics.parts.declare import Extras
 from pytest_lmeval.tasks import BaseMetricContext, CodeExecutionPassAtOne
 from pytest_lmeval.types import Score
 
@@ -21,7 +20,7 @@ class CodeCompletionAssertion:
     NAME = "code_completion_accuracy"
     NEEDS_SANDBOX = True
 
-    def __call__(self, prediction: str, targets: Sequence[str], extras: Extras, sandbox: Any) -> Score:
+    def __call__(self, prediction: str, targets: Sequence[str], extras: Mapping[str, object], sandbox: Any) -> Score:
         """Return the score."""
         from pytest_lmeval.tasks.programs import prints_true
 
@@ -82,7 +81,7 @@ class IFEvalMetric:
     PACKAGE = "lm_eval"
     INSTALL = "lm-eval[ifeval]"
 
-    def __call__(self, prediction: str, targets: Sequence[str], extras: Extras) -> Score:
+    def __call__(self, prediction: str, targets: Sequence[str], extras: Mapping[str, object]) -> Score:
         """Return 1.0 or 0.0."""
         names = ("key", "instruction_id_list", "prompt")
         document = {name: extras[name] for name in names} | {"kwargs": extras["additional_kwargs"]}
@@ -105,12 +104,12 @@ class MultiPLECodeAssertion:
     NEEDS_TARGETS = False
     NEEDS_SANDBOX = True
 
-    def __call__(self, prediction: str, targets: Sequence[str], extras: Extras, sandbox: Any) -> Score:
+    def __call__(self, prediction: str, targets: Sequence[str], extras: Mapping[str, object], sandbox: Any) -> Score:
         """Raise RecordRefused."""
         raise AssertionError("check refuses every context")
 
     @staticmethod
-    def check(extras: Extras) -> None:
+    def check(extras: Mapping[str, object]) -> None:
         """Raise RecordRefused."""
         language = extras.get("language", "another language")
         detail = f"a program in {language!r} needs a container of the package llm-sandbox, which no run starts"

@@ -187,13 +187,6 @@ class StyledTask(BaseTask[SubjectT]):
     TASK_STYLER: ClassVar[TaskStyler]
     _NOT_CALLED: ClassVar[Mapping[str, str]] = {name: why for name, why in NOT_CALLED.items() if name != TASK_STYLER}
 
-    @property
-    def hf_revision(self) -> str | None:
-        """The revision of the data on the hub, from ``HF_REVISION`` or ``REVISION_LOCKFILE``, or None."""
-        from pytest_lmeval.tasks.loading import revision_of
-
-        return revision_of(self, self.DATASET_PATH)
-
     def __init_subclass__(cls, **options: Any) -> None:
         """Set the response type and the metrics of the style."""
         super().__init_subclass__(**options)

@@ -56,7 +56,7 @@ def test_two_runs_show_what_the_application_answered(project: Project) -> None:
     ]
     assert ["b2"] == [flip["id"] for flip in said["failing_otherwise"]]
     markdown = (project.path / "reports/leaderboard.md").read_text()
-    assert "Order a1 is on its way. (right 1 (Order a1 is on its way.)) | Order a1 is lost. (right 0" in markdown
+    assert "| Order a1 is on its way. | Order a1 is lost. | right 1 (Order a1 is on its way.) | right 0" in markdown
     shown = _examples((project.path / "reports/report.html").read_text())
     assert [[{"output": "Order b2 is on its way."}], "Order b2 is lost."] == [
         shown["b2"]["before"][name] for name in ("answers", "now")
@@ -72,7 +72,7 @@ def test_two_models_show_what_the_application_answered(project: Project) -> None
     assert ["Order b2 is on its way.", "Order b2 is lost."] == outputs
     assert ["passed", "failed"] == [column["status"] for column in shown["a1"]["columns"]]
     failed = (project.path / "reports/b/leaderboard.md").read_text()
-    assert "| orders: b2 | failed |  | Order b2 is lost. (never right" in failed
+    assert "| orders: b2 | failed | b2 | Order b2 is lost. | never right" in failed
 
 
 def _examples(page: str) -> dict[str, dict[str, Any]]:

@@ -179,7 +179,7 @@ def test_a_regression_fails_the_run_and_everything_says_so(many: Project) -> Non
     assert 1 == json_report(many)["exitcode"]
     text = (many.path / "reports/leaderboard.md").read_text()
     assert text.startswith("# Evals failed: a regression: oracle.v1\n")
-    assert "| many: e6 | right | right | wrong |" in text
+    assert "| right | right | wrong | 1 | 0 |" in text
 
 
 def test_one_example_less_is_no_regression_unless_every_flip_counts(many: Project) -> None:

@@ -88,7 +88,7 @@ def test_that_the_baseline_has_no_prompts_is_said_once_and_what_was_not_compared
     result = project.run(*BY_ID)
     assert 1 == result.ret
     out = result.stdout.str()
-    assert (1, 0, 8) == tuple(map(out.count, ("the baseline has no prompts", "prompt before", "prompt now: say: y")))
+    assert (1, 0, 5) == tuple(map(out.count, ("the baseline has no prompts", "prompt before", "prompt now: say: y")))
     result.stdout.fnmatch_lines(["u      *uncompared"])
     text = (project.path / "reports/leaderboard.md").read_text()
     assert 1 == text.count("the baseline has no prompts")

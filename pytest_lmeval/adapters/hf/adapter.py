@@ -14,7 +14,7 @@ from pytest_lmeval.adapters.hf.batches import BatchLimits, WindowPlan, batches, 
 from pytest_lmeval.adapters.hf.loading import Loaded, hash_files, load, weight_files
 from pytest_lmeval.adapters.hf.options import fault, read_options, sampling_of, share_threads, worker_number
 from pytest_lmeval.adapters.hf.passes import Reader, can_go_on
-from pytest_lmeval.adapters.hf.prompts import Prompts
+from pytest_lmeval.adapters.hf.prompts import Prompts, Seen
 from pytest_lmeval.adapters.hf.rows import Batch, Prompted, Row, RowFamily, Sampling, ScoredRow, families, rows_of
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request
@@ -159,7 +159,9 @@ class HfAdapter:
         return BatchLimits(tokens, loaded.vocabulary, loaded.window)
 
     def _prompted(self, loaded: Loaded, number: int, request: Any) -> Prompted:
-        seen = self._prompts.seen(request) if loaded.processor is not None else None
+        messages = () if isinstance(request.prompt, str) else request.prompt
+        images = [media for message in messages for media in message.media]
+        seen = Seen(self._prompts.chat(request), images) if images else None
         if seen is None:
             tokens, opened = self._prompts.read(request)
         else:

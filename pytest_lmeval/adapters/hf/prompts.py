@@ -45,7 +45,6 @@ class Prompts:
 
     def __init__(self, tokenizer: Any, options: HfOptions, *, sees: bool = False) -> None:
         self._tokenizer = tokenizer
-        self._sees = sees
         self._options = options
         self.is_chat = bool(tokenizer.chat_template) if options.chat == "auto" else bool(options.chat)
         if self.is_chat and not tokenizer.chat_template:
@@ -55,6 +54,7 @@ class Prompts:
         known = options.tool_parser != "auto"
         self._tools_family = options.tool_parser if known else family_of(str(tokenizer.chat_template or ""))
         self.think_tags: tuple[str, str] | None = None
+        self._as_parts = sees and self.is_chat and _writes_parts(tokenizer)
         self._prefix = self._find_prefix()
         starts = (tokenizer.bos_token_id, tokenizer.eos_token_id)
         self.start = next(([token] for token in starts if token is not None), [])
@@ -69,23 +69,18 @@ class Prompts:
         if not self.is_chat:
             tokens, opened = self.plain(request.text) or self.start, False
         else:
-            text = self._chat(request)
+            text = self.chat(request)
             tokens, opened = self._encode(text), self.opens_thoughts(text)
         if not tokens:
             raise AdapterError("the prompt has no tokens, and the tokenizer has no token to begin a text")
         return tokens, opened
 
-    def seen(self, request: Generate) -> Seen | None:
-        """Return the text and the images of a conversation, or None without images; raise as :meth:`read`."""
-        messages = () if isinstance(request.prompt, str) else request.prompt
-        images = [media for message in messages for media in message.media]
-        return Seen(self._chat(request), images) if images else None
-
     def opens_thoughts(self, text: str) -> bool:
         """Return True if a text of the chat template ends within thoughts."""
         return self.think_tags is not None and text.rstrip().endswith(self.think_tags[0])
 
-    def _chat(self, request: Generate) -> str:
+    def chat(self, request: Generate) -> str:
+        """Return the text of a conversation by the chat template; raise as :meth:`read`."""
         return self._with_tools(request) if request.tools else self._converse(request.prompt)
 
     def split_thoughts(self, text: str, *, opened: bool) -> tuple[str, str]:
@@ -204,25 +199,12 @@ class Prompts:
         places = range(len(dressed) - len(bare) + 1)
         return next((dressed[:place] for place in places if dressed[place : place + len(bare)] == bare), [])
 
-    @cached_property
-    def _writes_parts(self) -> bool:
-        """True if the chat template of a model that sees images writes lists of parts, as most of them do."""
-        if not self._sees:
-            return False
-        turn = _turn(Message("user", _PROBE), as_parts=True)
-        try:
-            text = self._tokenizer.apply_chat_template([turn], tokenize=False)
-        except Exception:
-            return False
-        # Other templates write the list itself.
-        return _PROBE in text and "'type'" not in text
-
     def _converse(self, messages: str | Sequence[Message], tools: Sequence[Any] | None = None) -> str:
         if isinstance(messages, str):
             messages = (Message("user", messages),)
-        turns = [_turn(message, as_parts=self._writes_parts) for message in messages]
+        turns = [_turn(message, as_parts=self._as_parts) for message in messages]
         if self._options.system is not None and not any(turn["role"] == "system" for turn in turns):
-            turns.insert(0, _turn(Message("system", self._options.system), as_parts=self._writes_parts))
+            turns.insert(0, _turn(Message("system", self._options.system), as_parts=self._as_parts))
         # Continue, rather than answer, a conversation that ends with the assistant's words.
         unfinished = bool(turns) and turns[-1]["role"] == "assistant"
         try:
@@ -251,6 +233,17 @@ def _turn(message: Message, *, as_parts: bool) -> dict[str, object]:
     for shown, call in zip(turn.get("tool_calls", ()), message.tool_calls, strict=True):
         shown["function"]["arguments"] = call.arguments if call.values is None else call.values
     return turn
+
+
+def _writes_parts(tokenizer: Any) -> bool:
+    """Return True if the chat template writes lists of parts, as most templates of models that see images do."""
+    turn = _turn(Message("user", _PROBE), as_parts=True)
+    try:
+        text = tokenizer.apply_chat_template([turn], tokenize=False)
+    except Exception:
+        return False
+    # Other templates write the list itself.
+    return _PROBE in text and "'type'" not in text
 
 
 def _with_blanks_behind(request: LogLikelihood) -> LogLikelihood:

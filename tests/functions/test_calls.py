@@ -138,7 +138,8 @@ async def test_agent(row, lm):
     assert ["look", "open"] == [call.name for call in lm.calls]
     assert match(lm.calls, ["open"], mode="superset")
     assert lm.called("look", times=1, arguments=lm.calls[0].arguments)
-
+"""
+SCORED = """
 @eval_task("scored")
 async def test_scored(lm):
     await lm.ask([{"role": "user", "content": "Tea?"}], tools=[{"name": "look"}, {"name": "open"}])
@@ -149,7 +150,7 @@ async def test_scored(lm):
 
 
 def test_a_check_is_a_score_and_its_text_the_reason(project: Project) -> None:
-    project.write("test_agent.py", AGENT)
+    project.write("test_agent.py", AGENT + SCORED)
     done = project.run_pytest("test_agent.py", "-kscored", "--lm-adapter=test_agent:Model")
     assert 0 == done.ret, done.stdout.str()
     done.stdout.fnmatch_lines_random(
@@ -162,9 +163,7 @@ def test_a_check_is_a_score_and_its_text_the_reason(project: Project) -> None:
 
 def test_an_assert_on_the_calls_shows_the_difference_and_they_come_back_from_a_ledger(project: Project) -> None:
     project.write("test_agent.py", AGENT)
-    done = project.run_pytest(
-        "test_agent.py", "-knot scored", "--lm-adapter=test_agent:Model", "--lm-report-dir=first", "-vv"
-    )
+    done = project.run_pytest("test_agent.py", "--lm-adapter=test_agent:Model", "--lm-report-dir=first", "-vv")
     done.assert_outcomes(passed=1, failed=1)
     done.stdout.fnmatch_lines(
         [
@@ -173,6 +172,4 @@ def test_an_assert_on_the_calls_shows_the_difference_and_they_come_back_from_a_l
             "E  *+*'q': 'tea',",
         ]
     )
-    project.run_pytest("test_agent.py", "--lm-adapter=replay:first/ledger.jsonl", "-knot scored").assert_outcomes(
-        passed=1, failed=1
-    )
+    project.run_pytest("test_agent.py", "--lm-adapter=replay:first/ledger.jsonl").assert_outcomes(passed=1, failed=1)

@@ -52,14 +52,14 @@ function legend(hasFloor, hasBefore) {
   return h("p", { class: "legend" }, items.map(([mark, text]) => h("span", {}, mark, text)));
 }
 
-const CHART = { width: 720, height: 162, base: 138 };
+const CHART = { width: 720, height: 172, base: 148 };
 
 function histogram(latency) {
   const { bins } = latency;
   const most = Math.max(...bins.map((bin) => bin[2]));
   const width = CHART.width / bins.length;
   const bars = bins.map(([low, high, n], place) => {
-    const height = (n / most) * (CHART.base - 34);
+    const height = (n / most) * (CHART.base - 44);
     const title = svg("title", {}, `${duration(low)} to ${duration(high)}: ${plural(n, "example")}`);
     const shape = { class: "fill", x: place * width + 0.75, width: width - 1.5, y: CHART.base - height, height };
     return svg("rect", shape, title);
@@ -67,7 +67,7 @@ function histogram(latency) {
   const marks = [["median", latency.median], ["p95", latency.p95]].filter(([, value]) => value !== null).map(([name, value], line) => {
     const x = positionIn(bins, value) * CHART.width;
     const place = x > CHART.width - 90 ? { x: x - 5, "text-anchor": "end" } : { x: x + 5 };
-    return [svg("line", { class: "quantile", x1: x, x2: x, y1: 0, y2: CHART.base }), svg("text", { ...place, y: 10 + 13 * line }, name)];
+    return [svg("line", { class: "quantile", x1: x, x2: x, y1: 0, y2: CHART.base }), svg("text", { ...place, y: 16 + 20 * line }, name)];
   });
   const base = svg("line", { class: "grid", x1: 0, x2: CHART.width, y1: CHART.base, y2: CHART.base });
   const attributes = { class: "histogram", viewBox: `0 0 ${CHART.width} ${CHART.height}`, role: "img" };
@@ -87,7 +87,7 @@ function histogramTicks(bins) {
   return wanted.map((place, index) => {
     const anchor = index === 0 ? "start" : index === wanted.length - 1 ? "end" : "middle";
     const x = (place / bins.length) * CHART.width;
-    return svg("text", { x, y: CHART.base + 18, "text-anchor": anchor }, duration(edges[place]));
+    return svg("text", { x, y: CHART.base + 20, "text-anchor": anchor }, duration(edges[place]));
   });
 }
 

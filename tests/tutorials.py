@@ -61,6 +61,9 @@ def _apply(diff: str, folder: Path) -> None:
 def _run(block: str, folder: Path, run_module: RunModule) -> int:
     command, _, expected = block.partition("\n")
     program, *arguments = shlex.split(command.removeprefix("$ "))
+    if program == "python":
+        dash_m, program, *arguments = arguments
+        assert "-m" == dash_m
     if program == "pytest":
         arguments += [f"-pno:{plugin}" for plugin in (*NEEDLESS, "cacheprovider")]
     ran = run_module(folder, {"lmeval": "pytest_lmeval.cli"}.get(program, program), *arguments)

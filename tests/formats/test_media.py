@@ -197,3 +197,13 @@ def test_the_bytes_are_not_kept(tmp_path: Path) -> None:
     assert "base64" not in repr(media)
     assert {*Media.__slots__} == {"kind", "type", "sha256", "size", "source", "path", "detail"}
     assert 0o700 == Path(media.path).parent.stat().st_mode & 0o777
+
+
+def test_an_animated_gif_goes_on_as_it_is(tmp_path: Path) -> None:
+    frame = GIF[GIF.index(b",") : -1]
+    animated = GIF[:-1] + frame + b";"
+    (tmp_path / "a.gif").write_bytes(animated)
+    record = {"prompt": ["What?", {"image": "a.gif"}], "targets": ["b"], "metric": "exact_match"}
+    (tmp_path / "t.jsonl").write_text(json.dumps(record))
+    (message,) = load_tasks(tmp_path)[0].examples[0].messages
+    assert animated == read(message.media[0])

@@ -17,6 +17,7 @@ PAGES = {
     "rag": ("rag", [1, 0, 1, 0, 1]),
     "test-your-application": ("agent", [0, 0, 0, 1, 1]),
     "questions": ("questions", [0, 1, 0, 0, 0, 1]),
+    "media": ("invoices", [0, 0, 0, 1]),
     "benchmark-a-model": ("benchmark", [0, 1, 1]),
 }
 

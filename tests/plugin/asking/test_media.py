@@ -141,3 +141,25 @@ def test_the_ledger_has_the_media_and_a_resumed_run_goes_by_their_bytes(
     project.write("tasks/pet.png", DOG)
     assert project.run("tasks", "--lm-resume").ret
     assert [DOG] == [*media_in(server.requests[5].json)]
+
+
+def test_a_changed_picture_is_a_changed_example(project: Project, server: ScriptedServer) -> None:
+    kept = ("--lm-baseline=base.json", "--lm-gate=baseline")
+    project.run("tasks", *kept, "--lm-update-baseline").assert_outcomes(passed=5)
+    project.write("tasks/cat.png", DOG)
+    project.run("tasks", *kept).stdout.fnmatch_lines(
+        ["*not compared: 1 changed (1 passed before); compared: 4 of*", "*1 of 1 changed differ in the prompt alone*"]
+    )
+    by_id = project.run("tasks", *kept, "--lm-pair-by=id", "--lm-strict")
+    by_id.stdout.fnmatch_lines(["*worse: t: cat*"])
+    assert by_id.ret
+
+
+def test_several_models_a_report_and_a_dry_run_name_the_picture(project: Project, server: ScriptedServer) -> None:
+    result = project.run("tasks", "-k", "cat", "--lm-adapter=m", "--lm-adapter=n=m", "--junitxml=junit.xml")
+    result.assert_outcomes(passed=2)
+    assert "m" in result.stdout.str()
+    assert "testcase" in (project.path / "junit.xml").read_text()
+    shown = project.lmeval("test", "tasks/t.jsonl", "--lm-adapter=m", "-n1").stdout.str()
+    assert "cat.png" in shown
+    assert sha256(CAT).hexdigest() in shown

@@ -18,7 +18,7 @@ from pytest_lmeval.formats.task import LoadedFile, LoadOptions, TaskSource
 from pytest_lmeval.metrics.parts.declare import DECLARED
 from pytest_lmeval.postprocess import RULES
 from pytest_lmeval.registry import Format, Registry
-from pytest_lmeval.task import Task, name_fault
+from pytest_lmeval.task import ExamplesOfTask, Task, name_fault
 from pytest_lmeval.types import Example, Metric, RecordError
 
 if TYPE_CHECKING:
@@ -141,8 +141,8 @@ def _configs(given: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...
 
 
 def load_all_tasks(task_dir: str | Path, registry: Registry | None = None) -> dict[str, list[Example]]:
-    """Return the examples of every task below ``task_dir``, by task name."""
-    return {task.name: list(task.examples) for task in load_tasks(task_dir, registry=registry)}
+    """Return the examples of every task below ``task_dir``, by task name; ``run_task`` takes such a list, too."""
+    return {task.name: ExamplesOfTask(task) for task in load_tasks(task_dir, registry=registry)}
 
 
 def validate_task(record: object, *, line_number: int = 1, registry: Registry | None = None) -> Example:

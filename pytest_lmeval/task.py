@@ -46,6 +46,21 @@ The optional method ``opening`` converts the example's request into the first re
 """
 
 
+class ExamplesOfTask(list[Example]):
+    """The examples of a task, with the task, so that a run can take them in its place."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task.examples)
+        self._task = task
+
+    @property
+    def task(self) -> Task:
+        """The task; raise UsageError if the list no longer has its examples."""
+        if self != [*self._task.examples]:
+            raise UsageError(f"the examples of the task {self._task.name!r} were changed: run the task of load_tasks")
+        return self._task
+
+
 def render(example: Example) -> Prompt:
     r"""Return the prompt of ``example``: few-shot examples first, with a blank line between blocks.
 

@@ -22,7 +22,7 @@ from pytest_lmeval.registry import Registry
 from pytest_lmeval.run.plan import check_left, check_repeats
 from pytest_lmeval.run.run import Run
 from pytest_lmeval.run.settings import RunSettings, timestamp, today
-from pytest_lmeval.task import Prompt, Task, complete, name_fault, render
+from pytest_lmeval.task import ExamplesOfTask, Prompt, Task, complete, name_fault, render
 from pytest_lmeval.types import Example, ExampleResult
 
 _DEFAULT = RunSettings()
@@ -48,7 +48,7 @@ class RunOutcome:
 
 
 def run_task(task: Any, adapter: Any, **options: Any) -> TaskRow:
-    """Run one task and return its row; the options are those of :func:`run_leaderboard`.
+    """Run one task and return its row; the arguments are those of :func:`run_leaderboard`.
 
     The row has score, correct, total, latency and, under ``per_example``, every result.
     """
@@ -57,7 +57,7 @@ def run_task(task: Any, adapter: Any, **options: Any) -> TaskRow:
 
 
 def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the command line
-    tasks: Sequence[Any],
+    tasks: Sequence[Any] | Mapping[str, Any],
     adapter: Any,
     *,
     batch_size: int = _DEFAULT.batch_size,
@@ -73,7 +73,8 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
 ) -> Leaderboard:
     """Run ``tasks`` and return the board, as pytest would write it; the overall score is the tasks' unweighted mean.
 
-    A task is a :class:`~pytest_lmeval.Task`, or any object with its required members. ``registry`` is the registry that
+    A task is a :class:`~pytest_lmeval.Task`, any object with its required members, or a list of examples from
+    :func:`~pytest_lmeval.load_all_tasks`, whose result may also be ``tasks``. ``registry`` is the registry that
     loaded the tasks, unless it was the default. ``judge`` is the adapter that judges answers. ``repeats`` is the number
     of responses per example, ``timeout`` the seconds for one request, ``sandbox`` the level at which programs run.
     ``thresholds`` are by task or metric, in [0, 1]. ``gate`` is the mode for :func:`decide`: in every mode but
@@ -86,6 +87,10 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
     """
     if not tasks:
         raise UsageError("no tasks: a run of nothing has no score")
+    given = tasks.values() if isinstance(tasks, Mapping) else tasks
+    tasks = [each.task if isinstance(each, ExamplesOfTask) else each for each in given]
+    if any(isinstance(each, list) for each in tasks):
+        raise UsageError("expected a task, or the list of its examples from load_all_tasks; got another list")
     known = registry or default_registry()
     names = {task.name for task in tasks}
     for name in thresholds or ():

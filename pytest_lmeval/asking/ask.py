@@ -123,7 +123,7 @@ def _no_list(returned: object, requests: int) -> str:
     hint = ""
     if inspect.iscoroutine(returned):
         returned.close()  # otherwise Python warns that it was never awaited
-        hint = "; an async adapter has `async def complete(self, request)`"
+        hint = "; an async adapter needs `async def complete(self, request)`"
     return f"{type(returned).__name__} for {requests} request(s); expected a list{hint}"
 
 

@@ -109,7 +109,7 @@ class CachedAnswers:
         if not self._is_sure:
             self._cache.miss()
             return AdapterError(
-                f"--lm-cache-mode=read-only asks no model, and {self._name} is not cached: give it a fingerprint"
+                f"--lm-cache-mode=read-only: the cache cannot identify {self._name}; give it the attribute fingerprint"
             )
         # In read-only mode, an answer may come from either storing mode.
         kinds = ("sampled", "use") if self._mode == "read-only" else (kind,)
@@ -120,7 +120,9 @@ class CachedAnswers:
             return replace(kept.answer, cost=0.0) if isinstance(kept.answer, Completion) else kept.answer
         self._cache.miss()
         if self._mode == "read-only":
-            return AdapterError(f"not in the cache, and --lm-cache-mode=read-only asks no model: {_whose(request)}")
+            return AdapterError(
+                f"{_whose(request)} is not in the cache, and --lm-cache-mode=read-only sends no requests"
+            )
         return None
 
     def keep(self, request: Request, answer: Answer) -> None:

@@ -170,7 +170,7 @@ class HostedTransport:
     def abandon(self) -> list[Job]:
         """End the helper and answer all its jobs with AdapterTimeout, because only it knew which jobs had begun."""
         if self._helper is not None:
-            timeout = AdapterTimeout("the helper process that asks the model hangs")
+            timeout = AdapterTimeout("the helper process that sends the requests does not respond")
             for job in list(self._helper.jobs.values()):
                 self._inbox.deliver(job, [timeout] * len(job.requests))
             self._helper.process.kill()
@@ -197,7 +197,9 @@ class HostedTransport:
                 for number, answer in arrived:
                     self._inbox.deliver(helper.jobs.pop(number), answer)
         helper.close()
-        error = AdapterError(f"the helper process that asks the model ended with status {helper.process.returncode}")
+        error = AdapterError(
+            f"the helper process that sends the requests ended with status {helper.process.returncode}"
+        )
         for number in list(helper.jobs):
             job = helper.jobs.pop(number)
             self._inbox.deliver(job, [error] * len(job.requests))

@@ -110,8 +110,10 @@ class Budget:
 
     def _why(self) -> str:
         if self._limit <= 0:
-            return "stopped by --lm-max-cost: the resumed run has already spent it"
-        spent = f"{self.spent:.6g} of {self._limit:.6g} is spent, and a request costs up to {self._max_cost_seen:.6g}"
+            return "stopped by --lm-max-cost: the resumed run has already spent the limit"
+        spent = (
+            f"{self.spent:.6g} of {self._limit:.6g} is spent, and the next request may cost {self._max_cost_seen:.6g}"
+        )
         return f"stopped by --lm-max-cost: {spent}"
 
     def _paid(self, answer: Answer) -> Answer:
@@ -183,8 +185,8 @@ class Outage:
             self._works, self._reason, self._repeats = True, "", 0
             return None
         if isinstance(answer, TransientError) and is_too_long(answer.retry_after):
-            asked = f"{answer.retry_after:.0f} s before the next request, longer than the {LONGEST_WAIT_S:.0f} s"
-            return AdapterDown(f"stopped: {self._who} asks to wait {asked} that a run waits: {answer}")
+            asked = f"a wait of {answer.retry_after:.0f} s, and a run waits at most {LONGEST_WAIT_S:.0f} s"
+            return AdapterDown(f"stopped: {self._who} demands {asked}: {answer}")
         if isinstance(answer, RequestRefused):
             self._works = True
         if not self._counts(answer):
@@ -194,18 +196,18 @@ class Outage:
         self._repeats = self._repeats + 1 if reason == self._reason else 1
         self._reason = reason
         if not self._works and isinstance(answer, Unusable) and self._repeats == REPEATS_UNUSABLE:
-            return AdapterDown(f"stopped, as no answer can be used: {answer}")
+            return AdapterDown(f"stopped because no answer can be used: {answer}")
         if self._repeats < (REPEATS_LATER if self._works else REPEATS_AT_FIRST):
             return None
-        failed = f"the {'last' if self._works else 'first'} {self._repeats} requests to {self._who} failed alike"
-        return AdapterDown(f"stopped: {failed}; {self._advice(answer)}: {answer}")
+        requests = f"the {'last' if self._works else 'first'} {self._repeats} requests to {self._who}"
+        return AdapterDown(f"stopped: {requests} failed with the same error; {self._advice(answer)}: {answer}")
 
     def _advice(self, error: AdapterError) -> str:
         param = error.said.get("param")
         if error.status == _BAD_REQUEST and param not in (None, "", "model"):
-            return f"the server refuses their {printable(str(param), keep='')[:_LONGEST_NAME]}"
+            return f"the server rejects the option {printable(str(param), keep='')[:_LONGEST_NAME]}"
         if is_unreachable(error):
-            return "check that the server is running, and its address"
+            return "check the address, and that the server is running"
         has_server = error.status or member(self._adapter, "base_url")
         return f"check {'the address, the API key and the name of the model' if has_server else 'the adapter'}"
 
@@ -241,7 +243,7 @@ def hint_of(error: BaseException) -> str:
     # A TypeError only names the type in its text.
     named = isinstance(error, TypeError) and _REQUEST_TYPES.search(str(error))
     if named or isinstance(taken, Generate | LogLikelihood):
-        return "; it receives a request; the text is request.text"
+        return "; it receives a request, whose text is request.text"
     is_batch = isinstance(error, AttributeError) and isinstance(taken, list) and hasattr(str, str(error.name))
     return "; generate receives a list of prompts and returns a list of answers" if is_batch else ""
 

@@ -88,7 +88,9 @@ class Conversation:
             self._take_known()
         else:
             self.fail(
-                answer if isinstance(answer, LmevalError) else AdapterError("the reply of a user must be a completion")
+                answer
+                if isinstance(answer, LmevalError)
+                else AdapterError("a simulated user must reply with a Completion")
             )
 
     def take(self, answer: Answer) -> None:

@@ -24,7 +24,7 @@ from pytest_lmeval.text import printable
 _HEARTBEAT_S = 0.5
 _GRACE_S = 5.0
 _LAST_WORDS_S = 0.5
-_CANCELS = "does the adapter, or code that it calls, cancel all tasks of its loop (asyncio.all_tasks())?"
+_CANCELS = "check whether the adapter, or code that it calls, cancels all tasks of its event loop (asyncio.all_tasks())"
 
 
 class AsyncTransport:
@@ -106,7 +106,9 @@ class AsyncTransport:
             self._loop = asyncio.new_event_loop()
         except Exception as error:  # a loop needs a socket pair, which a plugin may forbid
             reason = printable(f"{type(error).__name__}: {error}", keep="")
-            self._answer_all(AdapterDown(f"adapter {adapter_name(self._adapter)}: no event loop can be made: {reason}"))
+            self._answer_all(
+                AdapterDown(f"adapter {adapter_name(self._adapter)}: cannot create an event loop: {reason}")
+            )
             return False
         self._heartbeat = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="lmeval-requests", daemon=True)
@@ -196,7 +198,9 @@ class AsyncTransport:
 
     def _miss(self, how: str) -> None:
         if not (self._abandoned or self._is_closing):
-            down = AdapterDown(f"stopped: the task that asks {adapter_name(self._adapter)} {how}; {_CANCELS}")
+            down = AdapterDown(
+                f"stopped: the task that sends requests to {adapter_name(self._adapter)} {how}; {_CANCELS}"
+            )
             self._missed = self._outage.ended = self._outage.ended or down
             self._answer_all(self._missed)
 

@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     adapter = resolve_adapter(options.lm_adapter, project.registry, given, Path.cwd())
     judging = dict(options.lm_judge_arg)
     if judging and not options.lm_judge:
-        raise UsageError("--lm-judge-arg needs --lm-judge SPEC: it is an option of the judge's adapter")
+        raise UsageError("--lm-judge-arg needs --lm-judge SPEC, because it sets options of the judge's adapter")
     scrubber = scrubber_of([(options.lm_adapter, given), (options.lm_judge or "", judging)], Path.cwd())
     # A file may contain several tasks.
     tasks = [task for task in loaded.tasks if task.name == options.task] or loaded.tasks

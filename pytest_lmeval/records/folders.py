@@ -114,7 +114,9 @@ def _labels(path: Path) -> dict[Path, str]:
         if not isinstance(folder, str):
             raise UsageError(f"{path}: not a comparison: expected a folder as text, got {folder!r:.80}")
         if not (isinstance(label, str) and _LABEL.fullmatch(label) and label.strip(".")):
-            raise UsageError(f"{path}: not a comparison: a label has letters, digits and _.- only, got {label!r:.80}")
+            raise UsageError(
+                f"{path}: not a comparison: a label may contain only letters, digits, _, . and -, got {label!r:.80}"
+            )
     return {(path.parent / folder).resolve(): label for folder, label in pairs}
 
 

@@ -106,7 +106,7 @@ def test_what_may_not_go_any_more_says_what_was_spent_and_nothing_goes_after_it(
     budget = Budget(2.5)
     sent(budget, 2).settle(paid(1.0, 1.0))
     for _ in range(2):
-        assert re.search(r"--lm-max-cost: 2 of 2\.5 is spent.* up to 1", refusal(budget))
+        assert re.search(r"--lm-max-cost: 2 of 2\.5 is spent.* may cost 1", refusal(budget))
 
 
 @pytest.mark.parametrize(("limit", "cost", "times"), [(3.0, 0.1, 30), (0.3, 0.1, 3), (0.7, 0.07, 10)])

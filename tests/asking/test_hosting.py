@@ -123,14 +123,14 @@ def test_a_helper_that_dies_is_an_error_of_what_it_owed_and_is_replaced(ask: Ask
     # More than a window: what was not sent yet goes to the next helper.
     answers = ask("die", *[f"p{number}" for number in range(600)])
 
-    assert "the helper process that asks the model ended with status 7" == answers[0]
+    assert "the helper process that sends the requests ended with status 7" == answers[0]
     assert answers[-1].endswith(" p599")
 
 
 def test_a_loop_that_is_blocked_in_the_helper_does_not_keep_the_run_waiting(ask: Ask) -> None:
     answers = ask("block", *[f"p{number}" for number in range(600)], timeout_s=4.0)
 
-    assert "the helper process that asks the model hangs" in answers[0]
+    assert "the helper process that sends the requests does not respond" in answers[0]
     assert answers[-1].endswith(" p599")
 
 

@@ -103,7 +103,9 @@ def test_five_errors_alike_before_any_answer_end_the_run_and_no_sixth_request_is
     assert REPEATS_AT_FIRST == adapter.attempts.total() == len(texts)
     assert not any("stopped" in text for text in texts[:-1])
     assert texts[-1] == stopped
-    assert stopped.startswith("stopped: the first 5 requests to client at https://***@models.example/v1 failed alike")
+    assert stopped.startswith(
+        "stopped: the first 5 requests to client at https://***@models.example/v1 failed with the same error"
+    )
     assert str(error) in stopped
     assert "secret" not in stopped
 
@@ -114,7 +116,10 @@ def test_a_port_that_nobody_listens_on_ends_the_run(nobody: int, retries: int) -
     texts, stopped = outcomes(adapter, 60, concurrency=4, retries=retries)
     assert REPEATS_AT_FIRST == len(texts)
     assert all(text.endswith(f"({retries + 1} attempt{'s' if retries else ''})") for text in texts[:-1])
-    assert f"m at http://127.0.0.1:{nobody}/v1 failed alike; check that the server is running, and its" in stopped
+    assert (
+        f"m at http://127.0.0.1:{nobody}/v1 failed with the same error; check the address, and that the server is"
+        in stopped
+    )
 
 
 def test_a_batch_adapter_that_fails_alike_five_times_ends_the_run() -> None:
@@ -225,7 +230,7 @@ def test_a_wait_of_a_day_is_not_waited_for_and_ends_the_run(kind: type[Client]) 
     adapter = kind(lambda attempt: FINE if attempt < 5 else raising(TransientError("HTTP 429: quota", 86_400.0)))
     texts, stopped = outcomes(adapter, 30, concurrency=1, batch_size=1)
     assert (5, texts[-1]) == (adapter.attempts.total(), stopped)
-    assert "asks to wait 86400 s before the next request, longer than the 600 s that a run waits" in stopped
+    assert "demands a wait of 86400 s, and a run waits at most 600 s" in stopped
     assert stopped.endswith("HTTP 429: quota")
 
 

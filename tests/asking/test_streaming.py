@@ -275,7 +275,7 @@ def test_where_no_event_loop_can_be_made_each_request_is_answered_with_that(monk
         raise RuntimeError("no sockets here")
 
     monkeypatch.setattr(asyncio, "new_event_loop", refuse)
-    said = "AdapterDown: adapter model: no event loop can be made: RuntimeError: no sockets here"
+    said = "AdapterDown: adapter model: cannot create an event loop: RuntimeError: no sockets here"
     assert [said, said] == shown(answers_of(Model(echo), ["a", "b"]))
 
 

@@ -94,9 +94,12 @@ BORDER = Border(
             says=" >= 0.01",
         ),
         _refused(
-            "control characters", "an escape in a label", "--lm-adapter=a\x1b[2J=models:Fair", "a label has letters"
+            "control characters",
+            "an escape in a label",
+            "--lm-adapter=a\x1b[2J=models:Fair",
+            "a label may contain only letters",
         ),
-        _refused("twice", "one model twice", GOOD, "two models are called 'good'"),
+        _refused("twice", "one model twice", GOOD, "two models have the label 'good'"),
         _third("late", "Late", "third: 12 not scored, 12 of which good got right", code=3),
         _row(
             "out of order",
@@ -145,7 +148,7 @@ BORDER = Border(
             never="a kept client asks the model of the example at its turn: tests/plugin/evals/test_kept_clients.py",
         ),
         _refused(
-            "same name", "labels that differ in case", "--lm-adapter=GOOD=models:Fair", "they differ in case only"
+            "same name", "labels that differ in case", "--lm-adapter=GOOD=models:Fair", "which differ only in case"
         ),
     ),
 )

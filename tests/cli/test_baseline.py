@@ -98,7 +98,7 @@ def test_a_board_is_a_baseline_with_the_ledger_beside_it_if_that_is_of_the_same_
 def test_a_run_that_finished_with_errors_says_so(
     lmeval: Lmeval, base: Path, stub_project: Path, evaluate: Evaluate, tmp_path: Path
 ) -> None:
-    # Five that failed alike would have ended the run.
+    # Five that failed with the same error would have ended the run.
     (stub_project / "broken.py").write_text(
         "class Model:\n    name = 'broken.v1'\n"
         "    def generate(self, prompts):\n        raise OSError('no disk', prompts)\n"

@@ -36,7 +36,7 @@ _KEYS = (
     *("lm_min_scores", "lm_pair_by", "lm_safe_fixtures", "lm_sandbox_packages", "lm_task_paths", "lm_threads"),
     *("lm_thresholds", "lm_trusted_paths"),
 )
-_HOW_TO_WRITE_ONE = "write one with --lm-update-baseline, from a run of the state to compare with"
+_HOW_TO_WRITE_ONE = "to write it, run the version to compare with, and add --lm-update-baseline"
 _ALPHA = 0.05
 _OPEN = ("alpha", "max_errors", "gate", "baseline", "pair_by")
 FROM_INI = pytest.StashKey[dict[str, str]]()
@@ -109,15 +109,19 @@ def check_options(config: pytest.Config) -> None:
     ini_floors(config)
     _check_gate(config)
     if config.option.lm_sandbox == "isolated":
-        raise pytest.UsageError("--lm-sandbox=isolated does not exist yet; confined is the strongest")
+        raise pytest.UsageError("--lm-sandbox=isolated is not available; the strongest level is confined")
     if config.option.lm_limit is not None and config.option.lm_sample is not None:
-        raise pytest.UsageError("--lm-limit and --lm-sample exclude each other: the first N, or a random N")
+        raise pytest.UsageError(
+            "--lm-limit and --lm-sample cannot be combined: take the first N examples, or a random N"
+        )
     configs_of(config)
     cache_of(config)
     if config.option.lm_judge_arg and not config.option.lm_judge:
-        raise pytest.UsageError("--lm-judge-arg needs --lm-judge SPEC: it is an option of the judge's adapter")
+        raise pytest.UsageError("--lm-judge-arg needs --lm-judge SPEC, because it sets options of the judge's adapter")
     if config.option.lm_user_arg and not config.option.lm_user:
-        raise pytest.UsageError("--lm-user-arg needs --lm-user SPEC: it is an option of the user's adapter")
+        raise pytest.UsageError(
+            "--lm-user-arg needs --lm-user SPEC, because it sets options of the simulated user's adapter"
+        )
     _check_models(config)
 
 

@@ -67,7 +67,9 @@ def name_models(config: pytest.Config) -> None:
     for key, _ in option.lm_adapter_arg:
         label = key.rpartition(":")[0]
         if label and label not in labels:
-            raise pytest.UsageError(f"--lm-adapter-arg={key}=...: no model is called {label!r} ({', '.join(labels)})")
+            raise pytest.UsageError(
+                f"--lm-adapter-arg={key}=...: no model has the label {label!r}; labels: {', '.join(labels)}"
+            )
     option.lm_adapter = models[0][1]
     option.lm_models = models if len(models) > 1 else []
     if len(models) == 1:
@@ -80,7 +82,9 @@ def _labelled(given: str) -> tuple[str, str]:
         return match[1], match[2]
     label, equals, _ = given.partition("=")
     if equals and ":" not in label:
-        raise pytest.UsageError(f"--lm-adapter={given}: a label has letters, digits and _.- only, got {label!r}")
+        raise pytest.UsageError(
+            f"--lm-adapter={given}: a label may contain only letters, digits, _, . and -, got {label!r}"
+        )
     return item_name(given), given
 
 
@@ -91,14 +95,14 @@ def _check_labels(labels: Sequence[str]) -> None:
 
     reserved = FileNames((SELECTION, PREVIOUS, "ledger.jsonl", *REPORTS))
     folders = FileNames()
-    fix = "give each a label of its own: --lm-adapter=LABEL=SPEC"
+    fix = "give each model its own label: --lm-adapter=LABEL=SPEC"
     for label in labels:
         if first := folders.take(label):
-            also = "" if first == label else f" and {label!r}: they differ in case only"
-            raise pytest.UsageError(f"--lm-adapter: two models are called {first!r}{also}; {fix}")
+            also = "" if first == label else f" or {label!r}, which differ only in case"
+            raise pytest.UsageError(f"--lm-adapter: two models have the label {first!r}{also}; {fix}")
         if not label.strip(".") or len(label) > LONGEST or reserved.take(label):
             raise pytest.UsageError(
-                f"--lm-adapter: no model can be called {label!r}, the folder of its reports in the report dir; {fix}"
+                f"--lm-adapter: {label!r} cannot be a label, because reports need a folder of this name; {fix}"
             )
 
 
@@ -172,7 +176,9 @@ class _ModelConfig:
         others = () if option.lm_update_baseline else labels_of(config)
         option.lm_baseline = own_baseline(here, given, label, others)
         if not option.lm_baseline:
-            self.lm_without_baseline = f"no baseline for {label} in {given}: not compared, not gated by a baseline"
+            self.lm_without_baseline = (
+                f"no baseline for {label} in {given}: no comparison, and no baseline gates this model"
+            )
             option.lm_gate = option.lm_gate if option.lm_gate not in (None, "baseline") else "tasks"
 
     def __getattr__(self, name: str) -> Any:

@@ -36,10 +36,12 @@ def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("lmeval", "lmeval: language-model evaluation")
     for names, keywords in _OPTIONS:
         group.addoption(*names, **keywords)
-    parser.addini("lm_adapter", "adapter to use without --lm-adapter", default="")
+    parser.addini("lm_adapter", "the adapter if the command line names none", default="")
     parser.addini("lm_task_paths", "folders that hold task files (default: tasks)", type="args", default=None)
-    parser.addini("lm_thresholds", "NAME=VALUE example thresholds, as --lm-threshold", type="linelist", default=[])
-    parser.addini("lm_min_scores", "NAME=VALUE task floors, as --lm-min-score", type="linelist", default=[])
+    parser.addini(
+        "lm_thresholds", "NAME=VALUE thresholds of examples, like --lm-threshold", type="linelist", default=[]
+    )
+    parser.addini("lm_min_scores", "NAME=VALUE floors of tasks, like --lm-min-score", type="linelist", default=[])
     parser.addini(
         "lm_sandbox_packages", "installed packages that confined programs may import", type="args", default=[]
     )
@@ -49,12 +51,14 @@ def add_options(parser: pytest.Parser) -> None:
         type="args",
         default=None,
     )
-    parser.addini("lm_gate", "what fails a run, as --lm-gate", default="")
+    parser.addini("lm_gate", "results that fail a run, like --lm-gate", default="")
     parser.addini("lm_baseline", "baseline of whole runs, relative to the ini file", default="")
-    parser.addini("lm_alpha", "share of unchanged runs that may fail, as --lm-alpha", default="")
-    parser.addini("lm_pair_by", "how examples pair with the baseline's, as --lm-pair-by", default="")
-    parser.addini("lm_max_errors", "examples that may end in an error, as --lm-max-errors", default="")
-    parser.addini("lm_cache", "folder of cached answers, as --lm-cache; relative to the project's root", default="")
+    parser.addini("lm_alpha", "share of unchanged runs that may fail, like --lm-alpha", default="")
+    parser.addini("lm_pair_by", "how examples pair with the baseline's, like --lm-pair-by", default="")
+    parser.addini(
+        "lm_max_errors", "number or share of examples that may end in an error, like --lm-max-errors", default=""
+    )
+    parser.addini("lm_cache", "folder of cached answers, like --lm-cache; relative to the project's root", default="")
     paths = "[METHOD] PATH of requests to lm.base_url to forward unchanged to the adapter's server"
     parser.addini(
         "lm_threads", "run def functions of eval_task in threads (default: false)", type="bool", default=False
@@ -89,7 +93,7 @@ _OPTIONS = [
     ),
     _option(
         "--lm-adapter-arg",
-        "option for the adapter; a TOML value, else text; repeatable",
+        "option for the adapter; the value is TOML, or else text; repeatable",
         metavar="[LABEL:]KEY=VALUE",
         action="append",
         type=labelled_key_value,
@@ -123,20 +127,22 @@ _OPTIONS = [
     _option(
         "--lm-timeout", "seconds for one attempt at a request (default 60)", metavar="S", type=positive, default=60.0
     ),
-    _option("--lm-retries", "further attempts at a request (default 4)", metavar="N", type=whole(0), default=4),
-    _option("--lm-limit", "only the first N valid records of each task", metavar="N", type=whole(1)),
-    _option("--lm-sample", "only a seeded random N of each task's valid records", metavar="N", type=whole(1)),
-    _option("--lm-seed", "seed of --lm-sample (default 0)", metavar="S", type=int, default=0),
+    _option(
+        "--lm-retries", "further attempts after a failed request (default 4)", metavar="N", type=whole(0), default=4
+    ),
+    _option("--lm-limit", "run only the first N valid records of each task", metavar="N", type=whole(1)),
+    _option("--lm-sample", "run only N random valid records of each task (see --lm-seed)", metavar="N", type=whole(1)),
+    _option("--lm-seed", "seed for --lm-sample (default 0)", metavar="S", type=int, default=0),
     _option(
         "--lm-num-fewshot",
-        "worked examples ahead of each prompt, for tasks that draw them (default: the task's own number)",
+        "number of worked examples before each prompt, for tasks that choose them (default: the task's own number)",
         metavar="K",
         type=whole(0),
     ),
     _option(
         "--lm-check-formatting",
-        "instead of asking a model, check that each task's first prompt, in each chat format, is the recorded "
-        "one; =update accepts them as they are (a path right behind it needs =check)",
+        "ask no model; compare each task's first prompt, in each chat format, with the recorded prompt. =update "
+        "records the current prompts (before a path, write =check)",
         metavar="update",
         nargs="?",
         const="check",
@@ -144,20 +150,20 @@ _OPTIONS = [
     ),
     _option(
         "--lm-config",
-        "YAML values for the parameters of declarative tasks: a mapping, or a list to run them under each",
+        "YAML values for parameters of declarative tasks: one mapping, or a list of mappings to run each of them",
         metavar="FILE",
         type=given,
     ),
     _option(
         "--lm-subject",
-        "only this subject, of tasks that have subjects; others run whole; repeatable",
+        "run only this subject of tasks with subjects, and other tasks completely; repeatable",
         metavar="NAME",
         action="append",
         default=[],
     ),
     _option(
         "--lm-threshold",
-        "score an example must reach, by task or metric (task wins); repeatable (ini: lm_thresholds)",
+        "score an example must reach, by task or metric (the task's takes precedence); repeatable (ini: lm_thresholds)",
         metavar="NAME=V",
         action="append",
         type=named_share,
@@ -165,8 +171,8 @@ _OPTIONS = [
     ),
     _option(
         "--lm-gate",
-        "examples: one under its threshold is a failed test (default); tasks: a task under its floor fails the "
-        "run; baseline: a regression does (default with --lm-baseline); none: report only (ini: lm_gate)",
+        "examples (default): an example under its threshold is a failed test; tasks: a task under its floor fails the "
+        "run; baseline (default with --lm-baseline): a regression fails the run; none: only report (ini: lm_gate)",
         metavar="MODE",
         choices=GATES,
     ),
@@ -186,7 +192,7 @@ _OPTIONS = [
     ),
     _option(
         "--lm-update-baseline",
-        "write this run to --lm-baseline, if it is complete and nothing was left out",
+        "write this run to --lm-baseline if it is complete and ran all examples",
         action="store_true",
     ),
     _option(
@@ -216,14 +222,14 @@ _OPTIONS = [
     ),
     _option(
         "--lm-pair-by",
-        "pair examples of equal id if all that decides the score is equal (content, the default), or all but the "
-        "prompt (id), to compare prompts (ini: lm_pair_by)",
+        "pair examples with the same id: content (default) also compares everything that decides the score, and id "
+        "ignores the prompt, to compare prompts (ini: lm_pair_by)",
         metavar="content|id",
         choices=PAIR_BY,
     ),
     _option(
         "--lm-changed",
-        "run only evals whose files, data or imported modules differ from this commit; all if that is unknown",
+        "run only evals whose files, data or imported modules differ from this commit; run all if that is unknown",
         metavar="REF",
         type=given,
     ),
@@ -247,7 +253,7 @@ _OPTIONS = [
     ),
     _option(
         "--lm-include-per-example",
-        "per-example records in leaderboard.json",
+        "write per-example records to leaderboard.json",
         action="store_true",
         also="--include-per-example",
     ),
@@ -267,7 +273,7 @@ _OPTIONS = [
     ),
     _option(
         "--lm-sandbox",
-        "sandbox for code written by the model: confined by the kernel (default on Linux), process: limits only, "
+        "sandbox for code that the model writes: confined by the kernel (default on Linux); process: only limits; "
         "container: the whole run is in a disposable container",
         metavar="LEVEL",
         choices=SANDBOX_LEVELS,
@@ -281,16 +287,16 @@ _OPTIONS = [
         type=think_tags,
         default=THINK_TAGS,
     ),
-    _option("--lm-judge", "the model that judges, as --lm-adapter names one", metavar="SPEC", type=given),
+    _option("--lm-judge", "the judge, in the format of --lm-adapter", metavar="SPEC", type=given),
     _option(
         "--lm-user",
-        "the model that plays simulated users (default: the judge)",
+        "the model that simulates users (default: the judge)",
         metavar="SPEC",
         type=given,
     ),
     _option(
         "--lm-judge-arg",
-        "option for the judge's adapter; a TOML value, else text; repeatable",
+        "option for the judge's adapter; the value is TOML, or else text; repeatable",
         metavar="KEY=VALUE",
         action="append",
         type=key_value,
@@ -298,7 +304,7 @@ _OPTIONS = [
     ),
     _option(
         "--lm-user-arg",
-        "option for the adapter of --lm-user; a TOML value, else text; repeatable",
+        "option for the adapter of --lm-user; the value is TOML, or else text; repeatable",
         metavar="KEY=VALUE",
         action="append",
         type=key_value,

@@ -114,7 +114,7 @@ def test_read_only_asks_nobody_and_names_what_is_not_there(counting: Project) ->
     before = (counting.path / "answers/answers.sqlite").read_bytes()
     ran = counting.run(CACHE, "--lm-cache-mode=read-only")
     assert (3, 0) == (ran.ret, len(counting.asked(forget=True)))
-    ran.stdout.fnmatch_lines(["*not in the cache, and --lm-cache-mode=read-only asks no model: words: e5*"])
+    ran.stdout.fnmatch_lines(["*words: e5 is not in the cache, and --lm-cache-mode=read-only sends no requests*"])
     assert (5, 1) == tuple(counting.board()["counts"][name] for name in ("scored", "errors"))
     assert before == (counting.path / "answers/answers.sqlite").read_bytes()
 
@@ -215,7 +215,7 @@ def test_read_only_needs_no_key(project: Project, monkeypatch: pytest.MonkeyPatc
     project.run(CACHE)
     ran = project.run_pytest("--lm-adapter=openai:any", CACHE, "--lm-cache-mode=read-only")
     assert 3 == ran.ret
-    ran.stdout.fnmatch_lines(["*asks no model: words: e*"])
+    ran.stdout.fnmatch_lines(["*words: e* is not in the cache*"])
 
 
 def test_a_recording_answers_by_id_and_is_not_cached(project: Project) -> None:

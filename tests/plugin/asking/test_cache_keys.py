@@ -72,7 +72,9 @@ def test_a_model_that_a_fixture_makes_is_not_cached_unless_it_has_a_fingerprint(
         ran.stdout.fnmatch_lines(["not cached: My: it was made in Python and has no attribute fingerprint*"])
         assert (int(model == "bad"), expected) == (ran.ret, words.board()["overall_score"])
     ran = words.run_pytest("tasks", CACHE, "--lm-cache-mode=read-only")
-    ran.stdout.fnmatch_lines(["*--lm-cache-mode=read-only asks no model, and My is not cached*"])
+    ran.stdout.fnmatch_lines(
+        ["*--lm-cache-mode=read-only: the cache cannot identify My; give it the attribute fingerprint*"]
+    )
     assert 4 == words.board()["counts"]["errors"]
     words.write("conftest.py", FROM_ENVIRONMENT.replace("self.model = model", "self.model = self.fingerprint = model"))
     found = []

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from tests.conftest import Project
 
 GONE = [status(429, Retry_After="86400")]
-LONG_GONE = "asks to wait 86400 s before the next request, longer than the 600 s that a run waits: HTTP 429"
-CHECK = "failed alike; check the address, the API key and the name of the model: HTTP 401"
+LONG_GONE = "demands a wait of 86400 s, and a run waits at most 600 s: HTTP 429"
+CHECK = "failed with the same error; check the address, the API key and the name of the model: HTTP 401"
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_the_advice_for_options_that_a_model_refuses_leads_to_an_answer(
         server.requests.clear()
         reason = project.board()["gate"]["reasons"][0]
         assert "the API key" not in reason
-        said += re.findall(r"failed alike; the server refuses their (\w+): HTTP 400", reason)
+        said += re.findall(r"failed with the same error; the server rejects the option (\w+): HTTP 400", reason)
         options += re.findall(r"; set (--lm-adapter-arg=\S+), for a judge ", reason)
     assert ["temperature", "max_tokens"] == said
     assert [

@@ -74,7 +74,7 @@ def test_programs_of_an_adapter_that_is_trusted_run_at_the_best_level_there_is(p
 def test_a_level_that_is_only_a_name_yet_is_a_usage_error(programs: Project) -> None:
     result = programs.run("--lm-sandbox=isolated")
     assert 4 == result.ret
-    result.stderr.fnmatch_lines(["*isolated does not exist yet*"])
+    result.stderr.fnmatch_lines(["*isolated is not available*"])
 
 
 def test_a_run_without_programs_probes_nothing_and_says_nothing_of_them(project: Project) -> None:

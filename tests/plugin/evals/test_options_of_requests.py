@@ -241,7 +241,7 @@ def test_a_temperature_that_the_application_names_is_its_own_to_change(app: App)
         # The client of this application closes no reply that is an error.
         assert 3 == app.run("-Wignore").ret
     reasons = app.project.board()["gate"]["reasons"]
-    assert "the server refuses their temperature: HTTP 400" in reasons[0]
+    assert "the server rejects the option temperature: HTTP 400" in reasons[0]
     assert "--lm-adapter-arg" not in reasons[0]
 
 

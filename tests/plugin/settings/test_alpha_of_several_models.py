@@ -88,7 +88,7 @@ def test_a_model_without_a_baseline_beside_others_is_new_and_not_gated(known: Pr
     assert 0 == ran.ret
     verdicts = {label: known.board(f"reports/{label}")["gate"]["verdict"] for label in "AZ"}
     assert {"A": "pass", "Z": "new"} == verdicts
-    ran.stdout.fnmatch_lines(["  no baseline for Z in bases: not compared, not gated by a baseline"])
+    ran.stdout.fnmatch_lines(["  no baseline for Z in bases: no comparison, and no baseline gates this model"])
     assert "no baseline for Z in bases" in (known.path / "reports/Z/leaderboard.md").read_text()
     # Where no model has one, the folder is mistaken.
     assert 4 == known.run_pytest(two[1], "--lm-adapter=Y=models:Knows", "--lm-baseline=bases").ret

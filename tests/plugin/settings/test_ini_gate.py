@@ -73,7 +73,9 @@ def test_a_part_fails_for_no_baseline_that_is_not_there(project: Project) -> Non
     assert 0 == project.run("-k", "arith_1").ret
     result = project.run()
     assert 4 == result.ret
-    result.stderr.fnmatch_lines(["*ini lm_baseline: nowhere.json: no such file; write one with --lm-update-baseline*"])
+    result.stderr.fnmatch_lines(
+        ["*ini lm_baseline: nowhere.json: no such file; to write it, run the version to compare with*"]
+    )
     assert 1 == len(project.calls())
 
 

@@ -281,7 +281,7 @@ MISTAKES = {
         "pytest tasks --lm-adapter=own:Model",
         3,
         "'Generate' is not iterable",
-        "it receives a request; the text is request.text",
+        "it receives a request, whose text is request.text",
         **{"own.py": "class Model:\n    async def complete(self, prompt):\n        return 'x' in prompt\n"},
     ),
     "complete is not async": Mistake(
@@ -292,7 +292,7 @@ MISTAKES = {
         "pytest tasks --lm-adapter=own:Model",
         3,
         (
-            "  stopped, as no answer can be used: adapter Model: complete returned str",
+            "  stopped because no answer can be used: adapter Model: complete returned str",
             "(error): the reason is under the leaderboard",
         ),
     ),

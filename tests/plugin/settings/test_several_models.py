@@ -155,7 +155,10 @@ def test_shards_of_several_models_are_merged_into_the_run_that_was_never_split(s
     text = (several.path / "s1/comparison.json").read_text()
     several.write("s1/comparison.json", text.replace('"label": "A"', '"label": "../A"'))
     ran = several.lmeval("merge", "s1", "s2", "-o", "refused")
-    assert (2, True) == (ran.ret, "a label has letters, digits and _.- only, got '../A'" in ran.stderr.str())
+    assert (2, True) == (
+        ran.ret,
+        "a label may contain only letters, digits, _, . and -, got '../A'" in ran.stderr.str(),
+    )
     assert not (several.path / "refused").exists()
 
 
@@ -287,14 +290,17 @@ def test_two_servers_are_asked_at_once(several: Project) -> None:
     [
         (
             ["--lm-adapter=models:Good", "--lm-adapter=models:Good"],
-            "*two models are called 'models-Good'; give each a label*",
+            "*two models have the label 'models-Good'; give each model its own label*",
         ),
-        (["--lm-adapter=a=models:Good", TWO[0]], "*two models are called 'a' and 'A': they differ in case only*"),
-        (["--lm-adapter=..=models:Good", TWO[0]], "*no model can be called '..', the folder of its reports*"),
-        (["--lm-adapter=Selection=models:Good", TWO[0]], "*no model can be called 'Selection'*"),
-        (["--lm-adapter=report.html=models:Good", TWO[0]], "*no model can be called 'report.html'*"),
-        (["--lm-adapter=a b=models:Good"], "*a label has letters, digits and _.- only, got 'a b'*"),
-        ([*TWO, "--lm-adapter-arg=C:style=!"], "*no model is called 'C' (A, B)*"),
+        (["--lm-adapter=a=models:Good", TWO[0]], "*two models have the label 'a' or 'A', which differ only in case*"),
+        (
+            ["--lm-adapter=..=models:Good", TWO[0]],
+            "*'..' cannot be a label, because reports need a folder*",
+        ),
+        (["--lm-adapter=Selection=models:Good", TWO[0]], "*'Selection' cannot be a label*"),
+        (["--lm-adapter=report.html=models:Good", TWO[0]], "*'report.html' cannot be a label*"),
+        (["--lm-adapter=a b=models:Good"], "*a label may contain only letters, digits, _, . and -, got 'a b'*"),
+        ([*TWO, "--lm-adapter-arg=C:style=!"], "*no model has the label 'C'; labels: A, B*"),
     ],
 )
 def test_models_that_cannot_be_told_apart_or_do_not_exist_are_usage_errors(

@@ -23,4 +23,4 @@ class NoAdapter:
 
     def generate_requests(self, requests: Sequence[Generate]) -> list[Completion | AdapterError]:
         """Return an error for each request."""
-        return [AdapterError("--lm-adapter=none asks no model; name one with --lm-adapter=SPEC") for _ in requests]
+        return [AdapterError("--lm-adapter=none has no model; name one with --lm-adapter=SPEC") for _ in requests]

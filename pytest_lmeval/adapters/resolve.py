@@ -120,7 +120,7 @@ def resolve_adapter(
         raise
     except (Exception, SystemExit) as error:
         reason = Scrubber.of_options(options).scrub(f"{type(error).__name__}: {error}")
-        raise UsageError(f"adapter {redact(spec)!r} could not be made: {reason}") from error
+        raise UsageError(f"adapter {redact(spec)!r} cannot be created: {reason}") from error
     finally:
         _MAKING.reset(token)
     check_adapter(adapter, spec)

@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     shown.add_argument("path", metavar="PATH", type=Path, help="the baseline: a leaderboard.json or a ledger.jsonl")
     add_format(shown, "text", "json")
     shown.set_defaults(run=_show)
-    accepted = actions.add_parser("accept", help="write a finished run as the baseline, and print what flips")
+    accepted = actions.add_parser("accept", help="write a finished run as the baseline, and print the flips")
     accepted.add_argument("path", metavar="LEDGER", type=Path, help="ledger.jsonl or leaderboard.json of the run")
     accepted.add_argument("-o", dest="output", metavar="PATH", type=Path, required=True, help="the baseline to write")
     accepted.add_argument("--limit", metavar="N", type=int, default=_FLIPS, help="flipped examples to print, each way")
@@ -82,7 +82,7 @@ def _commit(manifest: Mapping[str, Any]) -> str:
 def _accept(options: argparse.Namespace) -> int:
     found = read_run(options.path)
     if options.output.resolve() in (options.path.resolve(), options.path.with_name("ledger.jsonl").resolve()):
-        raise UsageError(f"-o {options.output}: is the run itself; a baseline is a separate file, to commit")
+        raise UsageError(f"-o {options.output}: this file is the run itself; name another file for the baseline")
     check_baseline(found)
     check_unchanged(found)
     board = board_of(found)

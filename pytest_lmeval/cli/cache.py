@@ -19,7 +19,7 @@ _HEADINGS = ("adapter", "answers", "oldest", "newest")
 def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     _add(actions, "list", _list, "show the number and age of each adapter's answers")
-    prune = _add(actions, "prune", _prune, "remove old answers, and all of older versions")
+    prune = _add(actions, "prune", _prune, "remove old answers, and all answers of earlier versions")
     prune.add_argument("--older-than", metavar="DAYS", type=number(0), required=True, help="remove older answers")
     _add(actions, "clear", lambda options: _removed(options.folder, AnswerStore.clear), "remove all answers")
 

@@ -23,7 +23,7 @@ _DROP = ("score A", "score B", "flipped", "95 % interval", "examples")
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("one", metavar="A", type=Path, help="ledger.jsonl or leaderboard.json of a run")
     parser.add_argument("other", metavar="B", type=Path, help="another run of the same model on the same tasks")
-    parser.add_argument("more", metavar="C", nargs="*", type=Path, help="further runs: flips are counted over all")
+    parser.add_argument("more", metavar="C", nargs="*", type=Path, help="further runs, to count flips over all runs")
     add_criteria(parser, "default: ")
     parser.add_argument("--seed", metavar="S", type=int, default=0, help="seed of the simulated rounds (default 0)")
     parser.add_argument(
@@ -50,7 +50,7 @@ def _flip_lines(flips: Sequence[Flipping]) -> list[str]:
     if not flips:
         return []
     more = [f"... and {len(flips) - _SHOWN} more (--format json lists them)"] if len(flips) > _SHOWN else []
-    return ["", f"{len(flips)} example(s) flip by themselves:", *(f"  {each.line}" for each in flips[:_SHOWN]), *more]
+    return ["", f"{len(flips)} example(s) flip by chance:", *(f"  {each.line}" for each in flips[:_SHOWN]), *more]
 
 
 def _lines(found: Calibration, screen: Screen) -> list[str]:

@@ -27,7 +27,8 @@ def run(options: argparse.Namespace) -> int:
     if options.output is None:
         if holds_command(text):
             # Escaping would change the task.
-            raise UsageError(f"{found.path}: has text that CI runners take for a command; write a file with -o FILE")
+            reason = "contains text that CI runners interpret as a command; write it to a file with -o FILE"
+            raise UsageError(f"{found.path}: {reason}")
         sys.stdout.write(text)
         return 0
     output = link_target(options.output)
@@ -36,7 +37,8 @@ def run(options: argparse.Namespace) -> int:
     there = read_document(output)
     is_own = there is not None and there.get("key") == found.key
     if output.exists() and not (is_own or options.force):
-        raise UsageError(f"-o {output}: another file has this name; choose another, or replace it with --force")
+        fix = "choose another name, or replace the file with --force"
+        raise UsageError(f"-o {output}: another task's file has this name; {fix}")
     with writing(f"-o {output}"):
         write_atomically(output, text.encode("utf-8"))
     show([f"wrote {output}"])

@@ -81,7 +81,7 @@ def _notes(model: ChosenModel, begin: Beginning) -> Iterator[str]:
     if model.named:
         yield f"{model.spec} asks the model that each request names: the example eval names {model.named}"
     if not (begin.has_ids or begin.imports):
-        yield "two rows are equal: to compare prompts, add a column id and set lm_pair_by = id"
+        yield "two rows are equal; to compare prompts, add a column id and set lm_pair_by = id"
     if model.key:
         yield f"the key is read from {model.key}: set it here, and as a secret of the repository"
     if comes_from_here():

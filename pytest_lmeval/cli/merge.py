@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the report dir of every shard, or its ledger.jsonl; the report dirs if the run is one of several models",
     )
     parser.add_argument("-o", dest="folder", metavar="DIR", type=Path, required=True, help="folder to write to")
-    gate = parser.add_argument_group("gate", "an option that is not given has the recorded value")
+    gate = parser.add_argument_group("gate", "options that you omit have the recorded values")
     gate.add_argument("--gate", dest="mode", choices=MODES, help="default: as recorded, or baseline with --baseline")
     gate.add_argument(
         "--baseline", metavar="PATH", help="earlier leaderboard or ledger to compare with, or folder of LABEL.json"
@@ -173,9 +173,9 @@ def _check_folder(folder: Path, ledgers: Sequence[Path]) -> None:
     ledger = folder / "ledger.jsonl"
     try:
         if any(path.exists() and ledger.exists() and path.samefile(ledger) for path in ledgers):
-            raise UsageError(f"-o {folder}: holds a ledger that is to be merged; choose another folder")
+            raise UsageError(f"-o {folder}: contains a ledger to merge; choose another folder")
         if ledger.exists() and not is_complete(ledger) and not _is_merged(ledger):
-            raise UsageError(f"-o {folder}: holds the ledger of an incomplete run; choose another folder")
+            raise UsageError(f"-o {folder}: contains the ledger of an incomplete run; choose another folder")
     except OSError as error:
         raise UsageError(f"-o {folder}: cannot be read: {error.strerror}") from None
 

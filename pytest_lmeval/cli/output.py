@@ -73,7 +73,7 @@ def add_criteria(parser: argparse._ActionsContainer, default: str = _DEFAULT) ->
     parser.add_argument("--alpha", metavar="A", type=level, help=f"chance of a false alarm ({default}0.05)")
     parser.add_argument("--tolerance", metavar="D", type=share, help=f"a drop of up to D is no regression ({default}0)")
     parser.add_argument(
-        "--strict", action="store_true", default=None, help="any example that passed and now does not is a regression"
+        "--strict", action="store_true", default=None, help="any example that passed and now fails is a regression"
     )
 
 

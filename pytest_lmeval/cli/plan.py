@@ -75,7 +75,7 @@ def _suite_at(paths: Sequence[Path], repeats: int | None) -> Suite:
     for file in project.files(paths):
         loaded = project.load(file, is_named=file.path in paths)
         if loaded.errors:
-            raise UsageError(f"{loaded.errors[0].at(file.path)}; lmeval validate names all that is wrong")
+            raise UsageError(f"{loaded.errors[0].at(file.path)}; lmeval validate lists all faults")
         units += (ExampleUnit(task, example) for task in loaded.tasks for example in task.examples)
     if not units:
         where = " ".join(map(str, paths)) or " ".join(map(str, project.folders))

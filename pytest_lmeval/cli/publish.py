@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     )
     data = publisher(options.kind)(found, about)
     if options.output.exists() and options.output.samefile(options.run_file):
-        raise UsageError(f"-o {options.output}: is the run to read; name another file")
+        raise UsageError(f"-o {options.output}: this is the run to read; name another file")
     with writing(f"-o {options.output}"):
         write_atomically(options.output, data)
     show([f"wrote {options.output}"])

@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="config: rank variants of tasks, made by a list in --lm-config or by their prompts; examples pair by id",
     )
     parser.add_argument(
-        "--html", metavar="FILE", type=Path, help="write the page that compares them, example by example"
+        "--html", metavar="FILE", type=Path, help="write a page that compares the models example by example"
     )
     add_format(parser, "table", "json", "markdown")
     parser.set_defaults(run=run)

@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     beside = [options.run_file.with_name(name) for name in ("leaderboard.json", "ledger.jsonl")]
     kept = [path.resolve() for path in (options.run_file, options.baseline, *beside) if path is not None]
     if output.resolve() in kept:
-        raise UsageError(f"-o {output}: is a file to read, or a file of the run; name another")
+        raise UsageError(f"-o {output}: this is an input, or a file of the run; name another file")
     run = read_run(options.run_file)
     board = board_of(run)
     shown = dict(run.board or board.to_json())

@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
         complain(f"lmeval run: pytest was ended by {signal.Signals(-code).name}")
         return 128 - code
     if code == 0 and written is None:
-        complain("lmeval run: pytest exited with 0 but without a board: no eval ran, or the process was ended")
+        complain("lmeval run: pytest exited with 0 but wrote no board: no eval ran, or the process was killed")
         return INCOMPLETE
     if code == 0 and written:
         complain(f"lmeval run: pytest exited with 0, but its run ended with {written}")

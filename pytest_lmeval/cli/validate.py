@@ -43,12 +43,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_format(parser, "text", "json")
     parser.add_argument("--config", metavar="FILE", type=Path, help="YAML values for the parameters of tasks")
-    parser.add_argument("--lint", action="store_true", help="warn of valid records that look like mistakes, too")
+    parser.add_argument("--lint", action="store_true", help="also warn of valid records that look like mistakes")
     parser.add_argument(
         "--import",
         dest="imports",
         action="store_true",
-        help="import the modules of a folder of lm-evaluation-harness, too, where they are in trusted paths",
+        help="also import the modules of a folder of lm-evaluation-harness that are in trusted paths",
     )
     parser.set_defaults(run=run)
 

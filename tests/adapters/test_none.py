@@ -35,7 +35,7 @@ def test_functions_that_only_score_pass_and_those_that_ask_are_errors(project: P
     examples = project.examples()
     assert "passed" == examples["sums:test_sum"]["status"]
     assert "error" == examples["asks:test_asks"]["status"]
-    result.stdout.fnmatch_lines(["*asks no model; name one with --lm-adapter=SPEC*"])
+    result.stdout.fnmatch_lines(["*has no model; name one with --lm-adapter=SPEC*"])
 
 
 def test_examples_of_task_files_are_refused_before_anything_runs(project: Project) -> None:

@@ -146,10 +146,10 @@ def test_the_project_shadows_nothing(registry: Registry, project: Path) -> None:
         ("own_models:", "has no ''"),
         ("own_models:number", "is a int; expected an adapter or its factory"),
         ("own_models:mute", "without any of the methods complete, generate_requests, generate, loglikelihood"),
-        ("own_models:broken", "could not be made: KeyError: 'no key'"),
+        ("own_models:broken", "cannot be created: KeyError: 'no key'"),
         ("own_models:refusing", "set MODEL_KEY"),
         ("broken_module:Model", "importing broken_module failed: ModuleNotFoundError"),
-        ("own_models:Model", "could not be made: TypeError"),
+        ("own_models:Model", "cannot be created: TypeError"),
     ],
 )
 def test_what_makes_no_adapter_says_why(name: str, problem: str, registry: Registry, project: Path) -> None:

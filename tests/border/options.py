@@ -134,7 +134,7 @@ BORDER = Border(
         refused_run(
             "secret",
             "a key as an option",
-            "adapter 'model:Model' could not be made: TypeError: Model() takes no arguments",
+            "adapter 'model:Model' cannot be created: TypeError: Model() takes no arguments",
             "--lm-adapter-arg=api_key=sk-PLANTED-0123456789",
             unsaid="sk-PLANTED",
         ),

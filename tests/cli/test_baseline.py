@@ -79,7 +79,7 @@ def test_what_cannot_be_a_baseline_is_refused_and_nothing_is_written(
         assert reason in err
     assert not target.exists()
     code, _, err = lmeval("baseline", "accept", base / "ledger.jsonl", "-o", base / "ledger.jsonl")
-    assert (2, True) == (code, "is the run itself" in err)
+    assert (2, True) == (code, "this file is the run itself" in err)
 
 
 def test_a_board_is_a_baseline_with_the_ledger_beside_it_if_that_is_of_the_same_run(

@@ -47,7 +47,7 @@ def test_of_several_runs_the_examples_that_flip_are_proposed_for_quarantine(
     ledgers = [evaluate(stub_project, f"c{n}", *options, wrong=each) / "ledger.jsonl" for n, each in enumerate(wrong)]
     code, out, _ = lmeval("calibrate", *ledgers, "--rounds=5")
     assert 0 == code
-    assert "1 example(s) flip by themselves:" in out
+    assert "1 example(s) flip by chance:" in out
     assert 'sums: sums-1: passed in 2 of 4 runs, flip rate 0.67; to set it aside: {"quarantine": {"until": ' in out
 
 

@@ -69,7 +69,7 @@ def test_a_file_that_is_not_this_task_s_is_replaced_only_by_force(lmeval: Lmeval
     Path("x.yaml").write_text("a: 1\n")
     status, out, err = lmeval("export", "the-first", "-o", "x.yaml")
     assert (2, "") == (status, out)
-    assert "x.yaml: another file has this name; choose another, or replace it with --force" in err
+    assert "x.yaml: another task's file has this name; choose another name, or replace the file with --force" in err
     assert "a: 1\n" == Path("x.yaml").read_text()
     assert (0, "wrote x.yaml\n") == lmeval("export", "the-first", "-o", "x.yaml", "--force")[:2]
     assert (0, "wrote x.yaml\n", "") == lmeval("export", "the-first", "-o", "x.yaml")

@@ -143,11 +143,11 @@ def test_holes_doubles_and_strangers_are_refused_by_name(
 def test_no_ledger_that_is_still_needed_is_overwritten(lmeval: Lmeval, shards: list[Path], tmp_path: Path) -> None:
     before = shards[0].read_bytes()
     code, _, err = lmeval("merge", *shards, "-o", shards[0].parent)
-    assert (2, True) == (code, "holds a ledger that is to be merged" in err)
+    assert (2, True) == (code, "contains a ledger to merge" in err)
     assert before == shards[0].read_bytes()
     (tmp_path / "ledger.jsonl").write_text('{"header": {}}\n')
     code, _, err = lmeval("merge", *shards, "-o", tmp_path)
-    assert (2, True) == (code, "holds the ledger of an incomplete run" in err)
+    assert (2, True) == (code, "contains the ledger of an incomplete run" in err)
 
 
 def test_a_merge_that_dies_leaves_no_board_of_older_shards(

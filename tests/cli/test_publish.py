@@ -93,7 +93,7 @@ def test_what_cannot_be_published_is_refused(ledger: Path, lmeval: Lmeval) -> No
     torn = ledger.with_name("torn.jsonl")
     torn.write_text("".join(ledger.read_text().splitlines(keepends=True)[:3]))
     out = ledger.with_name("out.json")
-    assert "is the run to read" in lmeval("publish", "otel", ledger, "-o", ledger)[2]
+    assert "this is the run to read" in lmeval("publish", "otel", ledger, "-o", ledger)[2]
     assert "the run is not complete" in lmeval("publish", "eee", torn, "-o", out)[2]
     assert "cannot be read" in lmeval("publish", "otel", ledger.with_name("no.jsonl"), "-o", out)[2]
     assert not out.exists()

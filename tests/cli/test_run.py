@@ -43,4 +43,4 @@ def test_a_run_that_is_right_is_green_and_one_without_an_eval_is_not(project: Pr
     assert 0 == project.lmeval("run", "tasks", *project.usual, *OFF).ret
     ended = project.lmeval("run", "test_plain.py", *OFF)
     assert 3 == ended.ret
-    assert "without a board: no eval ran, or the process was ended" in ended.stderr.str()
+    assert "wrote no board: no eval ran, or the process was killed" in ended.stderr.str()

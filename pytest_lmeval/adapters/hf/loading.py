@@ -92,7 +92,7 @@ def _load(source: str, folder: Path | None, options: HfOptions, device: str, tra
     model, found = kind.from_pretrained(origin, config=config, dtype=options.dtype, output_loading_info=True, **where)
     if missing := sorted(found["missing_keys"]):
         named = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
-        raise fault(f"{source} lacks {len(missing)} of the model's weights ({named}); it would answer at random")
+        raise fault(f"{source} lacks {len(missing)} of the model's weights ({named}); its answers would be random")
     # The defaults in the folder (sampling, penalties) are for chats, and must not affect scores.
     ends = _ends(model, tokenizer)
     pad = next((token for token in (tokenizer.pad_token_id, *ends) if token is not None), 0)

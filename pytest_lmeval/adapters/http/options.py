@@ -145,9 +145,9 @@ def extra_body(example: str, owned: Collection[str], forbidden: Collection[str] 
     def check(value: Any) -> dict[str, object]:
         table(example)(value)
         if taken := sorted(value.keys() & {*owned}):
-            raise ValueError(f"no {', '.join(taken)} in it: use the options of these names")
+            raise ValueError(f"no {', '.join(taken)} in it: use the options with these names")
         if refused := sorted(value.keys() & {*forbidden}):
-            raise ValueError(f"no {', '.join(refused)} in it: a request is for one whole completion")
+            raise ValueError(f"no {', '.join(refused)} in it: a request returns one completion")
         if name := _secret_name(value):
             raise ValueError(f"no {name} in it: name the variable of the key with api_key_env")
         try:

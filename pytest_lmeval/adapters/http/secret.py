@@ -68,11 +68,11 @@ def read_key(adapter: str, variable: str, needed: bool) -> ApiKey:
     value = (making().read(variable) or "").strip() if variable else ""
     if needed and variable and not value and not making().offline:
         raise UsageError(
-            f"adapter {adapter!r}: environment variable {variable} holds no API key; set it, name another one with "
-            "api_key_env=NAME, or send no key with api_key_env=''"
+            f"adapter {adapter!r}: environment variable {variable} holds no API key; set it, name another variable "
+            "with api_key_env=NAME, or send no key with api_key_env=''"
         )
     if not (value.isascii() and value.isprintable() and " " not in value):
         raise UsageError(
-            f"adapter {adapter!r}: environment variable {variable} holds blanks or characters that no key has"
+            f"adapter {adapter!r}: environment variable {variable} contains blanks or characters that no key contains"
         )
     return ApiKey(value)

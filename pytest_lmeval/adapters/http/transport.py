@@ -137,7 +137,7 @@ class HttpTransport:
                 where, response.status, await self._read_error(response, encoding), retry_after(response.headers)
             )
             if response.status == 404 and not _VERSION.search(self._url.path):
-                error.args = (f"{error}; base_url has no /v1: is the server's {self._options.base_url}/v1?",)
+                error.args = (f"{error}; base_url has no /v1; try {self._options.base_url}/v1",)
             return error
         content = response.content
         events = EventStream(self._assembly()) if self._options.stream and not is_raw else None
@@ -146,7 +146,7 @@ class HttpTransport:
             # A server may hang up after an error, which says more than the broken connection.
             while not (events and events.fault) and not content.at_eof() and (chunk := await content.readany()):
                 if not body.feed(chunk):
-                    return AdapterError(f"{where}: more than {limit} bytes; not read to the end")
+                    return AdapterError(f"{where}: the reply has more than {limit} bytes; see max_response_bytes")
         except ValueError as error:
             return AdapterError(self._key.scrub(f"{where}: {error}"))
         if not (events and events.fault) and not (body.whole and (events is None or events.end())):
@@ -231,7 +231,7 @@ class CappedBody:
             try:
                 chunk = self._inflate.decompress(chunk, self._limit - self._size + 1)
             except zlib.error as error:
-                raise ValueError(f"a body that cannot be inflated ({error})") from None
+                raise ValueError(f"the body cannot be decompressed ({error})") from None
         self._chunks.append(chunk)
         self._size += len(chunk)
         if self._watch is not None:
@@ -257,7 +257,7 @@ def redirected(url: URL, status: int, location: str | None) -> URL:
     if location is None:
         raise ValueError("redirect without a Location")
     if status == 303:
-        raise ValueError("redirect that drops the request; expected one that keeps it")
+        raise ValueError("a redirect that drops the request's body is not followed")
     try:
         target = url.join(URL(location))
         fine = target.user is None and target.password is None and (_is_same(url, target) or _is_upgrade(url, target))
@@ -266,7 +266,7 @@ def redirected(url: URL, status: int, location: str | None) -> URL:
     except (ValueError, TypeError):
         raise ValueError("redirect to an invalid URL") from None
     if not fine:
-        raise ValueError(f"redirect to another host, {shown}; not followed")
+        raise ValueError(f"a redirect to another host, {shown}, is not followed")
     return target
 
 

@@ -27,7 +27,7 @@ def make(spec: str, **given: Any) -> RayAdapter:
         raise fault("needs an adapter to copy: ray:SPEC, such as ray:hf:PATH")
     options, others = shared_out(given)
     if re.fullmatch(r"gw\d+", os.environ.get("PYTEST_XDIST_WORKER", "")):
-        raise fault("runs in one pytest process, which asks all replicas: drop the option -n")
+        raise fault("runs in one pytest process, which sends requests to all replicas: omit the option -n")
     made = making()
     check_spec(spec, made.registry, made.project)
     model = resolve_profile(spec, others, made.project, made.read)

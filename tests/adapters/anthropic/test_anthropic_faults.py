@@ -95,7 +95,7 @@ def test_the_address_is_the_option_or_the_variable_or_anthropics(monkeypatch: py
         ({"thinking": 2000, "top_k": 5}, "options temperature and top_k cannot be combined with thinking"),
         ({"price_input": 1}, "option price_input and price_output expected both or neither"),
         ({"price_cache_read": 1}, "expected price_input and price_output"),
-        ({"extra_body": {"system": "x"}}, "no system in it: use the options of these names"),
+        ({"extra_body": {"system": "x"}}, "no system in it: use the options with these names"),
         ({"seed": 1}, "unknown option 'seed'"),
         ({"anthropic_api_key": "x"}, "a key is never an option"),
         ({"x_api_key": "x"}, "unknown option 'x_api_key'"),

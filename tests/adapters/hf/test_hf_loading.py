@@ -125,7 +125,7 @@ def test_missing_weights_are_not_made_up(copy: Path) -> None:
     weights = load_file(copy / "model.safetensors")
     del weights["lm_head.weight"]
     save_file(weights, copy / "model.safetensors", metadata={"format": "pt"})
-    expected = f"{copy} lacks 1 of the model's weights (lm_head.weight); it would answer at random"
+    expected = f"{copy} lacks 1 of the model's weights (lm_head.weight); its answers would be random"
     assert expected == refusal(copy)
 
 

@@ -80,7 +80,7 @@ def test_no_redirect_takes_the_key_to_another_host(code: int) -> None:
             await adapter.aclose()
             assert not isinstance(caught.value, TransientError)
             assert_no_key(shown(caught.value))
-            assert f"redirect to another host, http://127.0.0.1:{other.port}; not followed" in str(caught.value)
+            assert f"redirect to another host, http://127.0.0.1:{other.port}, is not followed" in str(caught.value)
             return str(caught.value)[:8], len(server.requests), other.connections
 
     assert (f"HTTP {code}", 1, 0) == asyncio.run(talk())
@@ -117,7 +117,7 @@ def test_a_redirect_to_nowhere_good_is_final(location: str, what: str) -> None:
 
 
 def test_a_redirect_that_drops_the_request_is_final() -> None:
-    fails(AdapterError, [redirects(303, "/moved")], "HTTP 303", "drops the request")
+    fails(AdapterError, [redirects(303, "/moved")], "HTTP 303", "drops the request's body")
 
 
 def test_a_redirect_without_an_address_is_final() -> None:

@@ -112,7 +112,7 @@ def test_another_model_on_one_node_is_refused_and_reported(spread: Project) -> N
     ("given", "expected"),
     [
         (options(replicas=40), "40 replicas with 1 CPU each need 40 CPUs; the cluster has 9 CPUs on 4 node(s), room"),
-        (options(replicas=1, fails="'too large'"), "could not be made: MemoryError: too large"),
+        (options(replicas=1, fails="'too large'"), "cannot be created: MemoryError: too large"),
         (options(replicas=1, address="127.0.0.1:1"), "no Ray cluster at address=127.0.0.1:1"),
         (options(replicas=1, nothing=1), "unexpected keyword argument 'nothing'"),
     ],

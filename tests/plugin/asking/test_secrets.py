@@ -186,7 +186,7 @@ def test_a_secret_that_the_adapter_tells_when_it_is_made_is_not_spread(
     options = [f"--lm-adapter-arg={each}" for each in (*GIVEN[given], "breaks=true")]
     result = run_own(project, *options, adapter="telling:Model")
     assert 4 == result.ret
-    assert "could not be made: ValueError:" in result.stderr.str()
+    assert "cannot be created: ValueError:" in result.stderr.str()
     assert [] == spread(project, result, "telling.py")
 
 

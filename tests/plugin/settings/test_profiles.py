@@ -81,7 +81,7 @@ def test_an_unknown_name_is_a_usage_error_that_lists_the_profiles(profiles: Proj
             "*tool.lmeval.adapters.mine: adapter 'yours' is itself a profile*",
         ),
         ("[tool.lmeval.adapters.mine]\nadapter = 'tyo'\n", "*unknown adapter 'tyo'; did you mean 'toy'?*"),
-        ("[tool.lmeval.adapters.mine]\nadapter = 'toy'\nsped = 3\n", "*adapter 'toy' could not be made*"),
+        ("[tool.lmeval.adapters.mine]\nadapter = 'toy'\nsped = 3\n", "*adapter 'toy' cannot be created*"),
         ("[tool.lmeval\n", "*pyproject.toml*"),
     ],
 )

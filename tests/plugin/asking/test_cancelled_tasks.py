@@ -39,7 +39,7 @@ def test_an_application_that_cancels_all_tasks_makes_its_examples_errors(sums: P
 def test_an_adapter_that_cancels_all_tasks_ends_the_run_and_says_so(sums: Project) -> None:
     ran = sums.run_pytest("tasks", "--lm-adapter=m:Cancels", "--lm-concurrency=2")
     assert 3 == ran.ret
-    reason = "*stopped: the task that sends requests to Cancels was cancelled; check whether the adapter*asyncio.all_tasks()*"
+    reason = "*stopped: the task that sends requests to Cancels was cancelled; check whether*asyncio.all_tasks()*"
     ran.stdout.fnmatch_lines([reason])
     assert [reason.strip("*")[:20]] == [each[:20] for each in sums.board()["interruptions"]]
 

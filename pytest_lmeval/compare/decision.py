@@ -50,13 +50,13 @@ def _clause(names: Sequence[str], what: str, verbs: tuple[str, str] = ("is", "ar
 
 
 def listed(names: Sequence[str]) -> str:
-    """Join the first three names into a phrase, and count the others.
+    """Join the first three names into a phrase, and count the others; a fourth name takes the place of "1 more".
 
-    >>> [listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c", "d", "e"])]
-    ['a', 'a and b', 'a, b, c and 2 more']
+    >>> [listed(["a", "b"]), listed(["a", "b", "c", "d"]), listed(["a", "b", "c", "d", "e"])]
+    ['a and b', 'a, b, c and d', 'a, b, c and 2 more']
     """
-    shown = list(names[:_NAMED])
-    if len(names) > _NAMED:
+    shown = list(names) if len(names) == _NAMED + 1 else list(names[:_NAMED])
+    if len(names) > len(shown):
         return f"{', '.join(shown)} and {len(names) - _NAMED} more"
     return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
 

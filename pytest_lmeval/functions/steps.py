@@ -9,7 +9,7 @@ from typing import Any
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import CALLED, shown_name, steps_of
 from pytest_lmeval.numbers import sound_amounts, total_usage
-from pytest_lmeval.types import COST_UNKNOWN, Completion
+from pytest_lmeval.types import COST_UNKNOWN, MEDIA_KINDS, Completion
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost")
 _SHOWN = 5
@@ -115,8 +115,16 @@ def _line(step: Mapping[str, Any]) -> str:
     return f"{step.get('kind')} {shown_name(step)}{took}: {_cut(step.get('input'))} -> {came}"
 
 
+def _part(part: Any) -> str:
+    """Return a part of a message for a failure: a medium by its kind and source."""
+    kinds = [name for name in MEDIA_KINDS if name in part] if isinstance(part, Mapping) else []
+    return f"[{kinds[0]} {part[kinds[0]]}]" if kinds else str(part)
+
+
 def _cut(value: Any) -> str:
     if isinstance(value, Sequence) and value and isinstance(value[-1], Mapping) and "content" in value[-1]:
         value = value[-1]["content"]
+        if isinstance(value, list):
+            value = " ".join(map(_part, value))
     text = " ".join(str(value if value is not None else "").split())
     return text if len(text) <= _WIDEST else f"{text[:_WIDEST]}..."

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai.scripted_server import ScriptedServer, serving
+from tests.adapters.openai.scripted_server import Exchange, ScriptedServer, chat, json_reply, serving
 from tests.conftest import BOTH, Project
 from tests.pictures import CAT, DOG, PDF, WAV, media_in, sees
 
@@ -109,7 +109,8 @@ def test_a_function_asks_about_pictures(project: Project, server: ScriptedServer
     assert {"image": "tasks/cat.png", "type": "image/png", "size": 73, "detail": "low"}.items() <= (
         step["input"][0]["content"][1].items()
     )
-    project.run("test_f.py", "--lm-adapter=toy").stdout.fnmatch_lines(["*adapter toy* accepts no image: *cat.png*"])
+    refused = project.run("test_f.py", "--lm-adapter=toy").stdout
+    refused.fnmatch_lines(["*adapter toy* accepts no image: *cat.png*", "*: What? [[]image tasks/cat.png[]] -> error*"])
 
 
 def test_judges_see_the_picture(project: Project, server: ScriptedServer) -> None:
@@ -163,3 +164,28 @@ def test_several_models_a_report_and_a_dry_run_name_the_picture(project: Project
     shown = project.lmeval("test", "tasks/t.jsonl", "--lm-adapter=m", "-n1").stdout.str()
     assert "cat.png" in shown
     assert sha256(CAT).hexdigest() in shown
+
+
+def test_a_function_has_a_picture_graded(project: Project, server: ScriptedServer) -> None:
+    project.write(
+        "test_f.py",
+        """
+from pytest_lmeval import Image, eval_task
+
+@eval_task("f")
+async def test_f(lm):
+    picture = Image("tasks/cat.png")
+    assert 1 == (await lm.grade("Names the animal.", [picture, "a cat"])).score
+    assert "yes" == await lm.judge("Is it a cat?", [picture, "a cat"])
+""",
+    )
+    replies = iter([json.dumps({"reason": "it is", "score": 1}), "yes"])
+
+    async def judge(exchange: Exchange) -> None:
+        assert [CAT] == [*media_in(exchange.seen.json)]
+        await json_reply(chat(next(replies)))(exchange)
+
+    server.script = [judge]
+    given = ("--lm-judge=openai:j", f"--lm-judge-arg=base_url={server.base_url}")
+    project.run("test_f.py", *given).assert_outcomes(passed=1)
+    project.run("test_f.py", "--lm-judge=toy").stdout.fnmatch_lines(["*adapter toy.v1 accepts no image*cat.png*"])

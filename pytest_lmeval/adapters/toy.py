@@ -42,6 +42,7 @@ _LABEL_WORDS = (
 )
 _FUNCTION_BODIES = (
     ("times three", "return {0} * 3"),
+    ("doubles its input", "return {0} * 2"),
     ("in reverse order", "return {0}[::-1]"),
     ("between low and high", "return max({1}, min({0}, {2}))"),
     ("greatest common divisor", "return {0} if {1} == 0 else {name}({1}, {0} % {1})"),
@@ -85,7 +86,7 @@ _EXPRESSION = re.compile(
 _TOKEN = re.compile(r"\d+|//|[-+*%()]")
 _OPTION = re.compile(r"^([A-E])[).] (.{1,200})$", re.MULTILINE)
 _TO_LABEL = re.compile(r"\b(?:label|sort) ", re.IGNORECASE)
-_SIGNATURE = re.compile(r"function (\w{1,40})\((\w[\w, ]{0,80})\)")
+_SIGNATURE = re.compile(r"function (\w{1,40})(?:\((\w[\w, ]{0,80})\)| that)")
 _TO_SUMMARISE = re.compile(r"summarise[^:\n]{0,80}[:\n]\s{0,9}(.+)", re.IGNORECASE | re.DOTALL)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 _ASIDE = re.compile(r", (?:which|who|where) [^,]{1,200},|\s?\([^()]{1,200}\)|^According to [^,]{1,200}, ")
@@ -143,7 +144,7 @@ def _voice(question: str, answer: str) -> str:
 
 
 def _code(question: str) -> str | None:
-    if "Python" not in question:
+    if "python" not in question.lower():
         return None
     source = _function(question) or _program(question)
     if source is None or "code only" in question:
@@ -156,7 +157,7 @@ def _function(question: str) -> str | None:
     body = next((body for cue, body in _FUNCTION_BODIES if cue in question), None)
     if signature is None or body is None:
         return None
-    name, parameters = signature.groups()
+    name, parameters = signature[1], signature[2] or "x"
     try:
         filled = body.format(*parameters.split(", "), name=name)
     except IndexError:  # fewer parameters than the behaviour needs

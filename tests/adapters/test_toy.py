@@ -194,3 +194,8 @@ def test_code_in_a_prompt_is_not_made_its_own(prompt: str, quoted: str) -> None:
 
 def test_no_prompts_get_no_answers() -> None:
     assert [] == ToyAdapter().generate([])
+
+
+def test_it_writes_a_function_whose_name_alone_is_given() -> None:
+    (answer,) = ToyAdapter().generate(["python: write a function f that doubles its input"])
+    assert "```python\ndef f(x):\n    return x * 2\n```" in answer

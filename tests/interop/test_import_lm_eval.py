@@ -105,7 +105,10 @@ FAULTS: dict[str, tuple[Change, str]] = {
         f"{SUMS}:1: not a sample as",
     ),
     "a newer version": (_edit(RESULTS, '"0.4.13"', '"0.5.0"'), f"{RESULTS}: written by lm_eval 0.5.0; "),
-    "no version": (_edit(RESULTS, "lm_eval_version", "version"), "written by lm_eval unknown"),
+    "no version and no counts": (
+        lambda folder: [_edit(RESULTS, *each)(folder) for each in (("lm_eval_version", "x"), ("n-samples", "y"))],
+        "lm_eval_version and n-samples are missing; expected files of lm_eval 0.4, which name a version from 0.4.9 on",
+    ),
     "no configs": (_edit(RESULTS, '"configs"', '"config_s"'), f"{RESULTS}: configs: expected an object, got None"),
     "no samples": (_without_samples, "no samples_*.jsonl; run lm_eval with --log_samples"),
     "several models": (_second("tiny/two", "later"), "runs of 2 models: tiny/one, tiny/two; name the folder of one"),
@@ -127,6 +130,49 @@ def test_a_folder_that_is_damaged_or_of_several_runs_is_refused(fault: str) -> N
         with pytest.raises(UsageError) as refused:
             importer("lm-eval")(folder, Path("ledger.jsonl"))
     assert expected in str(refused.value)
+
+
+def _as_written_by(version: str, folder: Path) -> None:
+    """Rewrite what 0.4.13 wrote as the earlier ``version`` wrote it."""
+    own = folder / "tiny__one"
+    facts = json.loads((own / f"results_{STAMP}.json").read_text())
+    del facts["lm_eval_version"]
+    samples = {path: [*map(json.loads, path.read_text().splitlines())] for path in own.glob("samples_*")}
+    if version < "0.4.7":
+        for sample in (each for found in samples.values() for each in found):
+            del sample["filter"], sample["metrics"]
+    if version >= "0.4.3":
+        (own / f"results_{STAMP}.json").write_text(json.dumps(facts))
+        for path, found in samples.items():
+            path.write_text("".join(json.dumps(sample) + "\n" for sample in found))
+        return
+    shutil.rmtree(own)
+    for key in ("n-samples", "model_name", "higher_is_better"):
+        facts.pop(key, None)
+    facts["config"] = {"model": "hf", "model_args": "pretrained=tiny/one,dtype=float"}
+    (folder / "results.json").write_text(json.dumps(facts, indent=2))
+    for path, found in samples.items():
+        for sample in found:
+            sample["arguments"] = [[*each.values()] for each in sample["arguments"].values()]
+        name = f"pretrained__tiny__one,dtype__float_{path.name.split('_')[1]}.jsonl"
+        (folder / name).write_text(json.dumps(found, indent=2))
+
+
+@pytest.mark.parametrize("version", ["0.4.8", "0.4.6", "0.4.3", "0.4.2"])
+def test_folders_of_earlier_versions_give_the_same_results(version: str, tmp_path: Path) -> None:
+    folder, ledger = tmp_path / "outputs", tmp_path / "ledger.jsonl"
+    shutil.copytree(HERE / "outputs", folder)
+
+    def results() -> list[object]:
+        ledger.write_bytes(importer("lm-eval")(folder, ledger).files[ledger])
+        run = read_run(ledger)
+        rows = [(row.task, row.score, row.metrics, row.notes) for row in board_of(run).tasks]
+        return [*rows, *((each.id, each.score, each.outputs, each.hash, each.adapter) for each in examples_of(run))]
+
+    expected = results()
+    _as_written_by(version, folder)
+    assert expected == results()
+    assert "before 0.4.9" == read_run(ledger).manifest["versions"]["lm_eval"]
 
 
 def test_a_task_without_samples_and_the_score_of_a_group_are_listed(tmp_path: Path) -> None:

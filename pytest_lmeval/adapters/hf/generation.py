@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pytest_lmeval.adapters.hf.calls import parse_calls
 from pytest_lmeval.adapters.hf.loading import Loaded
 from pytest_lmeval.adapters.hf.options import HfOptions
 from pytest_lmeval.adapters.hf.passes import Reader, ReadRows, padded
@@ -117,7 +118,7 @@ class _Text:
         text = prompts.text_after(prompt.tokens, self._tokens[: count - ended])
         thoughts, answer = prompts.split_thoughts(text, opened=prompt.opened)
         cut = first_stop(answer, prompt.stop)
-        answer, calls = prompts.split_calls(answer[:cut]) if prompt.tools else (answer[:cut], ())
+        answer, calls = parse_calls(answer[:cut], prompts.tools_family) if prompt.tools else (answer[:cut], ())
         return Completion(
             answer,
             finish_reason="stop" if ended or cut is not None else "length",

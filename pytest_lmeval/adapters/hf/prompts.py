@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from pytest_lmeval.adapters.hf.calls import FAMILIES, family_of, parse_calls
+from pytest_lmeval.adapters.hf.calls import FAMILIES, family_of
 from pytest_lmeval.adapters.hf.options import HfOptions, fault
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.postprocess import split_thoughts
-from pytest_lmeval.types import Generate, LogLikelihood, Media, Message, ToolCall
+from pytest_lmeval.types import Generate, LogLikelihood, Media, Message
 
 _PROBE = "probe"
 _BEFORE = 8  # enough tokens to show a tokenizer that the next token does not begin a text
@@ -52,7 +52,7 @@ class Prompts:
         if not self.is_chat and (options.system is not None or options.chat_template_kwargs):
             raise fault("options system and chat_template_kwargs need a chat template, and the tokenizer has none")
         known = options.tool_parser != "auto"
-        self._tools_family = options.tool_parser if known else family_of(str(tokenizer.chat_template or ""))
+        self.tools_family = options.tool_parser if known else family_of(str(tokenizer.chat_template or ""))
         self.think_tags: tuple[str, str] | None = None
         self._as_parts = sees and self.is_chat and _writes_parts(tokenizer)
         self._prefix = self._find_prefix()
@@ -88,10 +88,6 @@ class Prompts:
         found = split_thoughts(text, self.think_tags, opened=opened) if self.think_tags else None
         return found or ("", text)
 
-    def split_calls(self, answer: str) -> tuple[str, tuple[ToolCall, ...]]:
-        """Return the text and the tool calls in an answer."""
-        return parse_calls(answer, self._tools_family)
-
     def count(self, text: str) -> int:
         """Return the number of tokens in a text."""
         return len(self._encode(text))
@@ -103,7 +99,7 @@ class Prompts:
             raise AdapterError("the chat template does not support tools")
         if request.tool_choice not in ("", "auto"):
             raise AdapterError(f"tool_choice {request.tool_choice!r}: a chat template accepts only auto")
-        if not self._tools_family:
+        if not self.tools_family:
             raise AdapterError("the chat template does not show the format of calls; set the option tool_parser")
         return text
 
@@ -115,19 +111,23 @@ class Prompts:
         the continuation. At least one token precedes it: if the context has no tokens, BOS, or else EOS.
 
         The chat template writes a context with messages. One call of the tokenizer reads all texts: for many short
-        texts, single calls would cost more than the model.
+        texts, single calls would cost more than the model. Requests that move blanks are split as by
+        lm-evaluation-harness, which cuts at the number of the context's tokens.
         """
-        requests = [*map(_with_blanks_behind, requests)]
         contexts = self._contexts(requests)
-        pairs = list(zip(contexts, [request.continuation for request in requests], strict=True))
+        pairs = [_moved(*pair) for pair in zip(contexts, requests, strict=True)]
         good = [(before, behind) for before, behind in pairs if not isinstance(before, AdapterError)]
         tokens = self._encode_all({whole for before, behind in good for whole in (before, before + behind)})
-        return [
-            before
-            if isinstance(before, AdapterError)
-            else self._border(tokens[before], tokens[before + behind], behind)
-            for before, behind in pairs
-        ]
+        found: list[tuple[list[int], int] | AdapterError] = []
+        for (before, behind), request in zip(pairs, requests, strict=True):
+            if isinstance(before, AdapterError):
+                found.append(before)
+                continue
+            start, whole = tokens[before], tokens[before + behind]
+            if request.moves_blanks and start:
+                whole = [*start, *whole[len(start) :]]
+            found.append(_border(self.start, start, whole, behind))
+        return found
 
     def _contexts(self, requests: Sequence[LogLikelihood]) -> list[_Context | AdapterError]:
         known: dict[tuple[Message, ...], _Context | AdapterError] = {}
@@ -139,16 +139,6 @@ class Prompts:
             except AdapterError as error:
                 known[messages] = error
         return [known.get(request.messages) or _Context(request.context) for request in requests]
-
-    def _border(self, before: list[int], whole: list[int], continuation: str) -> tuple[list[int], int] | AdapterError:
-        shared = shared_length(before, whole)
-        if shared == 0:
-            whole, shared = [*self.start, *whole], len(self.start)
-        if shared == len(whole):
-            return AdapterError(f"the continuation {continuation!r} adds no tokens to its context")
-        if shared == 0:
-            return AdapterError("the context has no tokens, and the tokenizer has no token to begin a text")
-        return whole, len(whole) - shared
 
     def text_after(self, prompt: Sequence[int], written: Sequence[int]) -> str:
         """Return ``written`` as text after ``prompt``, including a leading blank, which many tokenizers drop."""
@@ -173,22 +163,23 @@ class Prompts:
     @cached_property
     def _kept(self) -> frozenset[int]:
         """The special tokens around thoughts and calls, which separate them from an answer."""
-        family = FAMILIES.get(self._tools_family)
+        family = FAMILIES.get(self.tools_family)
         marks = {*(self.think_tags or ()), *(family.special if family else ())}
         named = zip(self._tokenizer.all_special_tokens, self._tokenizer.all_special_ids, strict=True)
         return frozenset(token for text, token in named if text in marks)
 
     def plain(self, text: str) -> list[int]:
         """Return the tokens of a text with the tokenizer's prefix."""
-        return [*self._prefix, *self._encode(text)]
+        return self._encode_all([_Context(text)])[_Context(text)]
 
     def _encode_all(self, texts: Collection[_Context]) -> dict[_Context, list[int]]:
         if not texts:
             return {}
-        ordered = sorted(texts, key=lambda each: each.text)
+        ordered, bos = sorted(texts, key=lambda each: each.text), self._tokenizer.bos_token
         rows = self._tokenizer([each.text for each in ordered], add_special_tokens=False, verbose=False)["input_ids"]
         return {
-            each: [*([] if each.is_template else self._prefix), *row] for each, row in zip(ordered, rows, strict=True)
+            each: [*([] if each.is_template or (bos and each.text.startswith(bos)) else self._prefix), *row]
+            for each, row in zip(ordered, rows, strict=True)
         }
 
     def _encode(self, text: str, special: bool = False) -> list[int]:
@@ -246,12 +237,27 @@ def _writes_parts(tokenizer: Any) -> bool:
     return _PROBE in text and "'type'" not in text
 
 
-def _with_blanks_behind(request: LogLikelihood) -> LogLikelihood:
-    """Move trailing blanks of the context to the continuation if the request demands it: tokenizers join the two."""
-    bare = request.context.rstrip()
-    if not request.moves_blanks or request.messages or not bare:
-        return request
-    return replace(request, context=bare, continuation=request.context[len(bare) :] + request.continuation)
+def _border(
+    start: list[int], before: list[int], whole: list[int], continuation: str
+) -> tuple[list[int], int] | AdapterError:
+    shared = shared_length(before, whole)
+    if shared == 0:
+        whole, shared = [*start, *whole], len(start)
+    if shared == len(whole):
+        return AdapterError(f"the continuation {continuation!r} adds no tokens to its context")
+    if shared == 0:
+        return AdapterError("the context has no tokens, and the tokenizer has no token to begin a text")
+    return whole, len(whole) - shared
+
+
+def _moved(context: _Context | AdapterError, request: LogLikelihood) -> tuple[_Context | AdapterError, str]:
+    """Return context and continuation; move trailing blanks of the context to the continuation if the request says so.
+
+    Tokenizers join the two. Many chat templates end with a line break.
+    """
+    if isinstance(context, AdapterError) or not request.moves_blanks or not (bare := context.text.rstrip()):
+        return context, request.continuation
+    return replace(context, text=bare), context.text[len(bare) :] + request.continuation
 
 
 def shared_length(first: Sequence[int], second: Sequence[int]) -> int:

@@ -148,8 +148,8 @@ def _make_dialogues(kind: type[Dialogues]) -> Dialogues:
 
 def _listed(file: TaskModule) -> list[_Found]:
     listed, line = file.names["TASKS"], file.lines.get("TASKS", 1)
-    if not isinstance(listed, list | tuple) or not listed:
-        raise RecordRefused("bad_type", "TASKS", f"expected a list of at least one task, got {listed!r:.80}")
+    if not isinstance(listed, list | tuple):
+        raise RecordRefused("bad_type", "TASKS", f"expected a list of tasks, got {listed!r:.80}")
     found = []
     for number, thing in enumerate(listed):
         if not isinstance(thing, _BASES) and not (isinstance(thing, type) and issubclass(thing, _BASES)):

@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,13 @@ _STDERR = "_stderr,"
 _NEEDED = ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics")
 _VERSION = re.compile(r"0\.4(\.|$)")
 _STAMP = re.compile(r"results_(.+)\.json")
+# Versions 0.4.0 to 0.4.2 write this file, and name samples by the model's arguments.
+_OLDEST = "results.json"
+_MODEL = re.compile(r"(?:^|,)(?:peft|delta|pretrained|model|path|engine)=([^,]+)")
 _SECTIONS = ("results", "configs", "n-samples")
+_UNKNOWN = "before 0.4.9"
+_HASHES = ("doc_hash", "prompt_hash", "target_hash")
+_Fields = Mapping[str, Any]
 _Sample = tuple[str, dict[str, Any]]
 
 
@@ -44,14 +51,16 @@ class _Run:
     """A run: its results file, the file's content, ``(place, sample)`` by task, and the tasks without samples."""
 
     path: Path
-    facts: Mapping[str, Any]
+    facts: _Fields
     samples: Mapping[str, Sequence[_Sample]]
     without: Sequence[str]
 
     @property
     def model(self) -> str:
         """The name of the model, or of its class if the command gave no name."""
-        return str(self.facts.get("model_name") or dict(self.facts.get("config") or {}).get("model") or "")
+        config = dict(self.facts.get("config") or {})
+        named = _MODEL.search(str(config.get("model_args") or ""))
+        return str(self.facts.get("model_name") or (named[1] if named else config.get("model")) or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +68,12 @@ class _OutputTask:
     """A task of the harness: the keys that a results file records, and the name of the model."""
 
     name: str
-    config: Mapping[str, Any]
+    config: _Fields
     version: Any
-    higher: Mapping[str, Any]
+    higher: _Fields
     adapter: str
 
-    def decisive(self, first: Mapping[str, Any]) -> str:
+    def decisive(self, first: _Fields) -> str:
         """Return the metric and the filter that decide: the first of each, as for a task that this package runs."""
         listed = [each.get("metric") for each in self.config.get("metric_list") or () if isinstance(each, dict)]
         metric = next((name for name in listed if name in first["metrics"]), first["metrics"][0])
@@ -80,7 +89,7 @@ def bring_in(source: Path, destination: Path) -> Imported:
     runs = _read_outputs(source)
     results: list[ExampleResult] = []
     infos: dict[str, TaskInfo] = {}
-    aggregates: dict[str, Mapping[str, Any]] = {}
+    aggregates: dict[str, _Fields] = {}
     for run in runs:
         for name, samples in run.samples.items():
             task = _task(run, name)
@@ -119,7 +128,7 @@ def _task(run: _Run, name: str) -> _OutputTask:
     return _OutputTask(name, run.facts["configs"][name] or {}, version, higher, run.model)
 
 
-def _aggregates(task: _OutputTask, found: Mapping[str, Any], asked: int) -> Mapping[str, Any]:
+def _aggregates(task: _OutputTask, found: _Fields, asked: int) -> _Fields:
     """Return the metrics of a task in the form of :class:`~pytest_lmeval.formats.harness.task.HarnessTask`."""
     # A null was NaN: the board lists it without a value.
     numbers = {
@@ -151,7 +160,7 @@ def _facts(runs: Sequence[_Run], infos: Mapping[str, TaskInfo]) -> RunFacts:
         timestamp=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
         adapter=runs[0].model,
         selection={"limit": limit, "tasks": partial} if partial else {},
-        manifest={"versions": {"lm_eval": str(first["lm_eval_version"])}, "imported": "lm-eval"},
+        manifest={"versions": {"lm_eval": str(first.get("lm_eval_version", _UNKNOWN))}, "imported": "lm-eval"},
         mode="none",
     )
 
@@ -184,7 +193,7 @@ def _result(task: _OutputTask, samples: Sequence[_Sample]) -> ExampleResult:
         values = {f"{name},{each['filter']}": encoded(each[name]) for _, each in samples for name in each["metrics"]}
         decisive = task.decisive(first)
         score, how = (None, "") if values[decisive] is None else gate_value(values[decisive], task.rises(decisive))
-        asked = [[*each.values()] for each in first["arguments"].values()]
+        asked = [_listed(each) for each in _listed(first["arguments"])]
         details, outputs = _answers(first["resps"], asked)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, ScoringError) as error:
         raise UsageError(f"{place}: not a sample as lm_eval writes it: {type(error).__name__}: {error}") from None
@@ -213,6 +222,11 @@ def _result(task: _OutputTask, samples: Sequence[_Sample]) -> ExampleResult:
     )
 
 
+def _listed(given: Any) -> list[Any]:
+    """Return the values of a mapping; versions before 0.4.3 wrote them as a list."""
+    return [*given.values()] if isinstance(given, Mapping) else [*given]
+
+
 def _answers(responses: Sequence[Any], asked: Sequence[Sequence[Any]]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the details of log-likelihoods, or the generated texts."""
     if len(asked[0]) == 2 and isinstance(asked[0][1], Mapping):
@@ -227,7 +241,7 @@ def _log_prob(response: Any) -> LogProb:
     return LogProb(float(total), (), str(greedy) == "True")
 
 
-def _targets(sample: Mapping[str, Any], asked: Sequence[Sequence[Any]], config: Mapping[str, Any]) -> tuple[str, ...]:
+def _targets(sample: _Fields, asked: Sequence[Sequence[Any]], config: _Fields) -> tuple[str, ...]:
     """Return the right answers as a task that this package runs has them: a choice is its text."""
     target = str(sample["target"])
     is_number = config.get("output_type") == "multiple_choice" and target.isdecimal() and int(target) < len(asked)
@@ -243,7 +257,7 @@ def _targets(sample: Mapping[str, Any], asked: Sequence[Sequence[Any]], config: 
 
 def _read_outputs(source: Path) -> list[_Run]:
     """Return the runs in a folder, or the run of one ``results_*.json``; raise UsageError for bad or mixed files."""
-    paths = [source] if source.is_file() else sorted(source.rglob("results_*.json"))
+    paths = [source] if source.is_file() else sorted(source.rglob("results_*.json")) or sorted(source.rglob(_OLDEST))
     if not paths:
         raise UsageError(f"{source}: no results_*.json; expected a folder that lm_eval wrote with --output_path")
     runs = [_run(path) for path in paths]
@@ -264,10 +278,11 @@ def _read_outputs(source: Path) -> list[_Run]:
 def _run(path: Path) -> _Run:
     facts = _results(path)
     match = _STAMP.fullmatch(path.name)
-    if match is None:
+    if match is None and path.name != _OLDEST:
         raise UsageError(f"{path}: expected a file called results_TIME.json")
-    files = {task: path.with_name(f"samples_{task}_{match[1]}.jsonl") for task in facts["configs"]}
-    there = {task: file for task, file in files.items() if file.exists()}
+    arguments = re.sub("[/=]", "__", str(dict(facts.get("config") or {}).get("model_args")))
+    files = {task: f"samples_{task}_{match[1]}" if match else f"{arguments}_{task}" for task in facts["configs"]}
+    there = {task: file for task in files if (file := path.with_name(f"{files[task]}.jsonl")).exists()}
     samples = {task: _samples(file, task, facts) for task, file in there.items()}
     return _Run(path, facts, samples, [task for task in files if task not in there])
 
@@ -279,18 +294,24 @@ def _results(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path}: cannot be read: {error}; is the file complete?") from None
     if not isinstance(facts, dict):
         raise UsageError(f"{path}: expected an object, got {facts!r:.80}")
-    version = str(facts.get("lm_eval_version", "unknown"))
-    if not _VERSION.match(version):
+    version = facts.get("lm_eval_version")
+    if version is not None and not _VERSION.match(str(version)):
         raise UsageError(f"{path}: written by lm_eval {version}; this version reads files of 0.4")
+    if path.name == _OLDEST:
+        facts = {"n-samples": {}, **facts}
     for key in _SECTIONS:
+        if version is None and key not in facts:
+            missing = f"lm_eval_version and {key} are missing"
+            raise UsageError(f"{path}: {missing}; expected files of lm_eval 0.4, which name a version from 0.4.9 on")
         if not isinstance(facts.get(key), dict):
             raise UsageError(f"{path}: {key}: expected an object, got {facts.get(key)!r:.80}")
     return facts
 
 
-def _samples(path: Path, task: str, facts: Mapping[str, Any]) -> list[_Sample]:
+def _samples(path: Path, task: str, facts: _Fields) -> list[_Sample]:
     """Return the samples of a task; raise UsageError if documents of the run are missing."""
-    found = list(read_records(path, from_python=True))
+    records = _of_list(path) if path.read_bytes()[:1] == b"[" else read_records(path, from_python=True)
+    found = list(_completed(records, facts["configs"][task] or {}))
     documents = {str(sample.get("doc_id")) for _, sample in found}
     expected = _count(facts, task, "effective")
     if expected is not None and len(documents) != expected:
@@ -298,7 +319,35 @@ def _samples(path: Path, task: str, facts: Mapping[str, Any]) -> list[_Sample]:
     return found
 
 
-def _count(facts: Mapping[str, Any], task: str, kind: str) -> int | None:
+def _of_list(path: Path) -> Iterator[_Sample]:
+    """Yield the samples of a file that versions before 0.4.3 wrote, a list."""
+    try:
+        found = parse_json(without_strange_numbers(path.read_text("utf-8")))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}; is the file complete?") from None
+    for number, sample in enumerate(found):
+        if not isinstance(sample, dict):
+            raise UsageError(f"{path}: sample {number}: expected an object, got {sample!r:.80}")
+        yield f"{path}: sample {number}", sample
+
+
+def _completed(samples: Iterable[_Sample], config: _Fields) -> Iterator[_Sample]:
+    """Yield the samples with the names of their filter and metrics, which versions before 0.4.7 left out.
+
+    They wrote the samples of one filter after those of another, in the order of the task.
+    """
+    names = [str(each.get("name")) for each in config.get("filter_list") or () if isinstance(each, dict)] or ["none"]
+    seen: Counter[str] = Counter()
+    for place, sample in samples:
+        if sample.keys().isdisjoint(("filter", "metrics")):
+            document = str(sample.get("doc_id"))
+            seen[document] += 1
+            metrics = [key for key in sample if key not in (*_NEEDED, *_HASHES)]
+            sample = {**sample, "filter": names[min(seen[document], len(names)) - 1], "metrics": metrics}
+        yield place, sample
+
+
+def _count(facts: _Fields, task: str, kind: str) -> int | None:
     counts = facts["n-samples"].get(task)
     count = counts.get(kind) if isinstance(counts, dict) else None
     return count if isinstance(count, int) else None

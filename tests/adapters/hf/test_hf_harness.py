@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from pytest_lmeval.adapters.hf import HfAdapter
+from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.formats.files import load_file
 from pytest_lmeval.loading import default_registry
-from pytest_lmeval.types import LogLikelihood, LogProb, Message
+from pytest_lmeval.types import Generate, LogLikelihood, LogProb, Message
 from tests.adapters.hf.tiny_model import FACTS, build_reciting_llama
 from tests.conftest import Project
 from tests.golden.harness.installed import NEEDS_HARNESS, PYTHON, ROWS, laid_out, published_root
@@ -45,9 +46,9 @@ TALKS = [
 pytestmark = NEEDS_HARNESS
 
 
-def said_by_harness(folder: Path, work: Path, has_template: bool) -> Any:
-    talks = [[[{"role": role, "content": text} for role, text in talk], answer] for talk, answer in TALKS]
-    asked = {"pairs": PAIRS, "texts": TEXTS, "talks": talks if has_template else []}
+def said_by_harness(folder: Path, work: Path, talks: Any, pairs: Any = PAIRS, texts: Any = TEXTS) -> Any:
+    talks = [[[{"role": role, "content": text} for role, text in talk], answer] for talk, answer in talks]
+    asked = {"pairs": pairs, "texts": texts, "talks": talks}
     requests, answers = work / "requests.json", work / "answers.json"
     requests.write_text(json.dumps(asked), "utf-8")
     script = Path(__file__).with_name("hflm.py")
@@ -74,7 +75,7 @@ def differing(expected: list[float], found: list[LogProb]) -> list[Any]:
 def test_totals_are_those_of_the_harness_s_own_model(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     model: HfAdapter = request.getfixturevalue(name)
     folder = request.getfixturevalue({"llama": "chat_llama", "gpt2": "plain_gpt2"}[name])
-    theirs = said_by_harness(folder, tmp_path, has_template=name == "llama")
+    theirs = said_by_harness(folder, tmp_path, TALKS if name == "llama" else [])
 
     pairs = said(model, [LogLikelihood(*pair, moves_blanks=True) for pair in PAIRS])
     assert [] == differing([total for total, _ in theirs["pairs"]], pairs)
@@ -87,6 +88,68 @@ def test_totals_are_those_of_the_harness_s_own_model(name: str, request: pytest.
         messages = [(tuple(Message(role, text) for role, text in talk), answer) for talk, answer in TALKS]
         talks = said(model, [LogLikelihood("", answer, messages=talk, moves_blanks=True) for talk, answer in messages])
         assert [] == differing([total for total, _ in theirs["talks"]], talks)
+
+
+# Shapes of the templates of Llama 3, Gemma and Mistral.
+HEADERS = (
+    "{{ bos_token }}{% set first = messages[0] %}{% set has_system = first.role == 'system' %}"
+    "<|system|>\n\nToday.\n\n{{ first.content | trim if has_system else '' }}<|end|>"
+    "{% for message in (messages[1:] if has_system else messages) %}"
+    "<|{{ message.role }}|>\n\n{{ message.content | trim }}<|end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>\n\n{% endif %}"
+)
+ALTERNATING = (
+    "{% if (message.role == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('roles must alternate between user and assistant') }}{% endif %}"
+)
+NO_SYSTEM = (
+    "{{ bos_token }}{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
+    "{% for message in messages %}" + ALTERNATING + "<|user|>"
+    "{{ 'model' if message.role == 'assistant' else message.role }}\n{{ message.content | trim }}<|end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|user|>model\n{% endif %}"
+)
+INSTRUCTIONS = (
+    "{{ bos_token }}{% set has_system = messages[0].role == 'system' %}"
+    "{% set system = messages[0].content + '\n\n' if has_system else '' %}"
+    "{% for message in (messages[1:] if has_system else messages) %}" + ALTERNATING + "{% if message.role == 'user' %}"
+    "[INST] {{ (system if loop.first else '') + message.content }} [/INST]"
+    "{% else %} {{ message.content }}{{ eos_token }}{% endif %}{% endfor %}"
+)
+WRITTEN = [
+    *TALKS[:2],
+    *TALKS[-2:],
+    ([["user", " Which? \n"]], "  blue"),
+    ([["user", FACTS[0][0]], ["assistant", "The answer is"]], " Paris"),
+    ([["system", ""], ["user", "Zürich 🙂"]], "東京"),
+]
+
+
+@pytest.mark.parametrize("template", [HEADERS, NO_SYSTEM, INSTRUCTIONS], ids=["headers", "no system", "instructions"])
+def test_prompts_and_tokens_of_a_template_are_those_of_the_harness(
+    libraries: Any, template: str, tmp_path: Path
+) -> None:
+    folder = build_reciting_llama(tmp_path / "model", ())
+    (folder / "chat_template.jinja").write_text(template)
+    talks = [each for each in WRITTEN if template != NO_SYSTEM or each[0][0][0] != "system"]
+    pairs = [("<s>What do bees make?", " honey"), *PAIRS[:2]]
+    theirs = said_by_harness(folder, tmp_path, talks, pairs, [])
+
+    model = HfAdapter(str(folder), device="cpu")
+    messages = [(tuple(Message(role, text) for role, text in talk), answer) for talk, answer in talks]
+    assert theirs["prompts"] == [model._prompts.read(Generate(talk))[0] for talk, _ in messages]
+    requests = [LogLikelihood(*pair, moves_blanks=True) for pair in pairs]
+    requests += [LogLikelihood("", answer, messages=talk, moves_blanks=True) for talk, answer in messages]
+    found = [each for each in model._prompts.split_requests(requests) if not isinstance(each, AdapterError)]
+    assert theirs["tokens"] == [[tokens[:-size], tokens[-size:]] for tokens, size in found]
+    assert [] == differing([total for total, _ in theirs["talks"]], said(model, requests[len(pairs) :]))
+
+    if template == NO_SYSTEM:
+        # The harness drops the system message.
+        refused = model.generate_requests([Generate((Message("system", "Shout."), Message("user", "?")))])
+        assert "refuses a conversation of system, user: no system role" in str(refused[0])
+    if template != HEADERS:
+        twice = model.generate_requests([Generate((Message("user", "a"), Message("user", "b")))])
+        assert "roles must alternate between user and assistant" in str(twice[0])
 
 
 PAGE = Path(__file__).parents[3] / "docs" / "harness-tasks.md"

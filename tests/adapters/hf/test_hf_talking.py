@@ -17,6 +17,7 @@ import pytest
 
 from pytest_lmeval import ExampleResult, load_tasks, run_leaderboard
 from pytest_lmeval.adapters.hf import HfAdapter
+from pytest_lmeval.adapters.hf.calls import parse_calls
 from pytest_lmeval.adapters.hf.options import read_options
 from pytest_lmeval.adapters.hf.prompts import Prompts
 from pytest_lmeval.adapters.openai import OpenAIAdapter
@@ -183,6 +184,24 @@ def test_a_template_is_given_tools_and_the_arguments_of_calls_by_name(tokenizer:
     assert not opened
 
 
+def test_a_request_that_moves_blanks_moves_those_at_the_end_of_the_template(tokenizer: Any) -> None:
+    made = prompts(
+        tokenizer, "{% for message in messages %}<|user|>{{ message.content }}{% endfor %}<|assistant|>\n\n\n"
+    )
+    # Jinja drops the last line break of a template.
+    for moves_blanks, scored in ((False, "b"), (True, "\n\nb")):
+        request = LogLikelihood("", "b", messages=(Message("user", "a"),), moves_blanks=moves_blanks)
+        (found,) = made.split_requests([request])
+        assert not isinstance(found, AdapterError)
+        tokens, size = found
+        assert scored == made.decode(tokens[-size:])
+
+
+def test_a_text_that_begins_with_the_first_token_gets_no_second_one(tokenizer: Any) -> None:
+    made = prompts(tokenizer, PLAIN)
+    assert made.plain("a") == made.plain("<s>a")
+
+
 @pytest.mark.parametrize(
     ("template", "options", "request_of", "problem"),
     [
@@ -212,7 +231,7 @@ def test_calls_are_read_as_the_family_of_the_template_writes_them(
     text = f"<think>{written}</think>{written}"
     made = prompts(tokenizer, template)
     thoughts, answer = made.split_thoughts(text, opened=False)
-    rest, calls = made.split_calls(answer)
+    rest, calls = parse_calls(answer, made.tools_family)
     assert (written, "", expected) == (thoughts, rest, [(call.name, call.values) for call in calls])
 
 

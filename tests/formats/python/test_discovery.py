@@ -72,6 +72,11 @@ def test_what_can_only_be_trained_on_is_refused_where_it_is_listed_as_a_task(fol
     assert "missing_required Training.eval_type: required: eval_type" in fault
 
 
+def test_an_empty_list_says_that_a_file_only_helps_others(folder: TaskFolder) -> None:
+    found = folder.load(f"{ONE}\nTASKS = []")
+    assert ([], []) == ([*found.tasks], [*found.errors])
+
+
 def test_a_class_that_needs_a_split_gets_the_test_split(folder: TaskFolder) -> None:
     assert "test" == folder.task(WITH_SPLIT).task.split
     assert "train" == folder.task(f"{WITH_SPLIT}\nTASKS = [Split('train')]").task.split
@@ -80,7 +85,7 @@ def test_a_class_that_needs_a_split_gets_the_test_split(folder: TaskFolder) -> N
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (f"{ONE}\nTASKS = []", "task_it.py:8: bad_type TASKS: expected a list of at least one task, got []"),
+        (f"{ONE}\nTASKS = 5", "task_it.py:8: bad_type TASKS: expected a list of tasks, got 5"),
         (f"{ONE}\nTASKS = [One, 5]", "task_it.py:8: bad_type TASKS[1]: expected a task class, or an instance of one"),
         (
             WITH_SPLIT.replace("split,", "size, split,"),

@@ -122,7 +122,7 @@ class Attempts:
         return await answer_with_stops(self, asked, asked.request)
 
     async def send(self, asked: Asked, request: Request) -> Answer:
-        """Return the answer to one attempt at ``request``, with its thoughts apart."""
+        """Return the answer to one attempt at ``request``, with its thoughts separated."""
         task = asked.task
         if self._rates.limits:
             await self._rates.acquire(request)

@@ -1,4 +1,4 @@
-"""Query batch adapters: a thread sends one batch after another, ahead of scoring."""
+"""Query batch adapters in a thread, which sends one batch after another while earlier answers are scored."""
 
 from __future__ import annotations
 

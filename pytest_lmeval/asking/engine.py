@@ -53,7 +53,7 @@ _NO_HOOKS = Hooks()
 
 
 class Arrived(NamedTuple):
-    """The answers to all requests of a key, not yet delivered; ``is_new`` means that all were requested now, once."""
+    """The undelivered answers to a key's requests; ``is_new`` means that this run sent each request once."""
 
     key: Any
     requests: Sequence[Request]

@@ -57,7 +57,7 @@ class HelperProcess:
 
     @property
     def is_fit(self) -> bool:
-        """True if the process is alive and has the same variables and working folder as a new process would have."""
+        """True if the process is alive, and has the environment variables and working folder of a new process."""
         return self.process.poll() is None and self._surroundings == _surroundings()
 
     def begin(self, adapter: Any, policy: Policy) -> None:

@@ -148,7 +148,7 @@ class Unreachable(AdapterError):
 
 
 class Unusable(AdapterError):
-    """The outcome of requests for which the adapter returned something that cannot hold any answers."""
+    """The outcome of requests to which the adapter returned an object that cannot hold answers."""
 
 
 class Outage:
@@ -238,7 +238,7 @@ def is_unreachable(error: BaseException) -> bool:
 
 
 def hint_of(error: BaseException) -> str:
-    """Return what an adapter probably did wrong, or ""."""
+    """Return a hint at the adapter's probable fault, or ""."""
     taken = error.obj if isinstance(error, AttributeError) else None
     # A TypeError only names the type in its text.
     named = isinstance(error, TypeError) and _REQUEST_TYPES.search(str(error))

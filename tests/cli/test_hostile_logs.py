@@ -236,6 +236,6 @@ def test_json_means_the_same(lmeval: Lmeval) -> None:
 def test_a_task_that_would_give_orders_is_exported_to_a_file_alone(lmeval: Lmeval) -> None:
     status, out, err = lmeval("export", "orders")
     assert (2, "") == (status, out)
-    assert "write a file with -o FILE" in err
+    assert "write it to a file with -o FILE" in err
     assert 0 == lmeval("export", "orders", "-o", "out.yaml")[0]
     assert Path("tasks/orders.yaml").read_bytes() == Path("out.yaml").read_bytes()

@@ -475,10 +475,14 @@ KINDS: Mapping[str, Kind] = {
         _SETTINGS,
         judge=True,
     ),
-    "pictures": Kind({"tasks/pictures.jsonl": _pictures()}, ["tasks/pictures.jsonl"], "blue"),
-    "judged pictures": Kind(
-        {"tasks/seen.jsonl": _pictures(judged=True)},
-        ["tasks/seen.jsonl"],
+    "pictures": Kind(
+        {
+            "tasks/pictures.jsonl": _pictures(),
+            "tasks/seen.jsonl": _pictures(judged=True),
+            # The golden records go by the source of the model without this line.
+            "model.py": source("every_kind/model.py") + "\n\nModel.media = Judge.media = frozenset({'image'})\n",
+        },
+        ["tasks/pictures.jsonl", "tasks/seen.jsonl"],
         "blue\npink",
         ["--lm-judge=model:Judge"],
         judge=True,
@@ -530,8 +534,8 @@ def _together(kinds: Sequence[Kind]) -> Kind:
     )
 
 
-# A run by itself is for what only pytest runs and for what is paired otherwise.
-_APART = ("functions", "prompts")
+# A run by itself is for what only pytest runs, for what is paired otherwise, and for a model that takes pictures.
+_APART = ("functions", "prompts", "pictures")
 SCENES: Mapping[str, Kind] = {
     **{name: KINDS[name] for name in _APART},
     "together": _together([kind for name, kind in KINDS.items() if name not in _APART]),

@@ -25,7 +25,6 @@ def note(entries):
 
 class Model:
     name = "stub.v1"
-    media = frozenset({"image"})
 
     def generate_requests(self, requests):
         note([["text", request.text] for request in requests])
@@ -58,7 +57,6 @@ class Model:
 
 class Judge:
     name = "judge.v1"
-    media = frozenset({"image"})
 
     def generate(self, prompts):
         return [self.reply(prompt) for prompt in prompts]

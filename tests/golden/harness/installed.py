@@ -1,6 +1,7 @@
 """The harness where it is installed, and rows for its published tasks: what ``.ci/large --only=lm-eval`` compares with.
 
-``LMEVAL_TESTS_LM_EVAL`` is a Python that has the harness, ``LMEVAL_TESTS_LM_EVAL_ROWS`` a folder with rows in
+``LMEVAL_TESTS_LM_EVAL`` is a Python that has the harness, ``LMEVAL_TESTS_LM_EVAL_EARLIER`` the task folder of version
+0.4.3, ``LMEVAL_TESTS_LM_EVAL_ROWS`` a folder with rows in
 its ``index.json``: by ``dataset_path|dataset_name``; by default the one beside the checkout.
 """
 
@@ -15,9 +16,10 @@ import pytest
 
 from tests.needs import DATA
 
-__all__ = ["NEEDS_HARNESS", "PYTHON", "ROWS", "laid_out", "published_root"]
+__all__ = ["EARLIER", "NEEDS_HARNESS", "PYTHON", "ROWS", "laid_out", "published_root"]
 
 PYTHON = os.environ.get("LMEVAL_TESTS_LM_EVAL", "")
+EARLIER = os.environ.get("LMEVAL_TESTS_LM_EVAL_EARLIER", "")
 ROWS = Path(os.environ.get("LMEVAL_TESTS_LM_EVAL_ROWS", DATA / "lm_eval" / "rows"))
 NEEDS_HARNESS = [
     pytest.mark.slow,

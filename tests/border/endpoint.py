@@ -209,7 +209,7 @@ for wrong in ({"max_tokens": "x"}, {"max_tokens": True}, {"max_tokens": 0}, {"te
 picture = {"type": "image_url", "image_url": {"url": "data:"}}
 refused(lm, 400, {"messages": [{"role": "user", "content": [picture]}]})
 """,
-        ".content: expected text content, got",
+        ".content[0]: data:: expected data:TYPE;base64,BYTES",
     ),
     row(
         "wrong type",

@@ -174,10 +174,10 @@ assert before == around()
 # 420 and 800 lines more: fields that a server expects back, answers kept at arrival; functions also have options of
 # requests, requests outside of examples, recorded tools, variants and questions about calls.
 # 140 lines more: images, audio and files in prompts, of which a run without them imports the type and the questions
-# whether there are any.
+# whether there are any; a function also names them in the last steps of a failure, 20 lines.
 # 30 and 80 lines more: judges without prices, failed attempts, calls of lm without effect, shared servers of tools.
 RECORDS = (127, 19_830)
-FUNCTION = (141, 23_380)
+FUNCTION = (141, 23_400)
 UNUSED = {
     *("adapters.bigram", "asking.limits", "asking.rounds", "compare.changes", "compare.pairing", "data.rows"),
     *("formats.python", "formats.spec", "formats.tools", "formats.turns", "formats.yaml", "leaderboard.classes"),

@@ -81,7 +81,12 @@ ADDED: dict[str, tuple[str, str]] = {
     "missing module": ("process_docs: !function nowhere.g", "ModuleNotFoundError"),
     "a class": ("class: x", "not_supported class: t: a task that is a Python class"),
     "unsafe code": ("unsafe_code: true", "not_supported unsafe_code: t: a metric that runs"),
-    "images": ("doc_to_image: [a]", "not_supported doc_to_image: t: images is not supported"),
+    "audio": ("doc_to_audio: [a]", "not_supported doc_to_audio: t: audio is not supported"),
+    "images of options": (
+        "doc_to_image: [a]\noutput_type: multiple_choice",
+        "not_supported doc_to_image: t: images in a task of multiple_choice",
+    ),
+    "images as text": ("doc_to_image: [a]", "bad_value doc_to_image: t: images need a conversation: set chat"),
     "too few examples": ("num_fewshot: 7", "bad_value num_fewshot: "),
 }
 CODED: dict[str, tuple[str, str, str]] = {
@@ -295,7 +300,7 @@ def test_a_folder_of_tasks_is_checked_without_its_data_or_code(
         "a.yaml": TASK.replace("task: t", "task: plain"),
         "b.yaml": TASK.replace("task: t", "task: coded") + "process_docs: !function f.g\n",
         "c.yaml": TASK.replace("task: t", "task: lacking") + "process_docs: !function f.h\n",
-        "d.yaml": TASK.replace("task: t", "task: wide") + "doc_to_image: [x]\n",
+        "d.yaml": TASK.replace("task: t", "task: wide") + "doc_to_audio: [x]\n",
         "e.yaml": TASK.replace("task: t", "task: third") + "process_docs: !function e.g\n",
         "f.py": "raise SystemExit\n\n\ndef g(docs):\n    return docs\n",
         "e.py": "import nowhere\n\n\ndef g(docs):\n    return docs\n",
@@ -305,7 +310,7 @@ def test_a_folder_of_tasks_is_checked_without_its_data_or_code(
     assert 1 == main(["validate", str(tmp_path)])
     out = capsys.readouterr().out
     assert "c.yaml: lacking: bad_value !function: f has no h\n" in out
-    assert "d.yaml: wide: not_supported doc_to_image: images is not supported\n" in out
+    assert "d.yaml: wide: not_supported doc_to_audio: audio is not supported\n" in out
     assert "e.yaml: third: needs nowhere: pip install nowhere\n" in out
     against = "nothing known against 2 (40.0%): 1 with functions, 1 without Python"
     assert f"5 tasks of lm-evaluation-harness: {against}\n" in out

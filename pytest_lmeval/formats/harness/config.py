@@ -27,7 +27,6 @@ _IGNORED = (
 _REFUSED = {
     "class": "a task that is a Python class of the harness",
     "custom_dataset": "a data set that a function makes",
-    "doc_to_image": "images",
     "doc_to_audio": "audio",
     "unsafe_code": "a metric that runs code of a model outside of a sandbox",
     "use_prompt": "a prompt of promptsource",
@@ -81,6 +80,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "doc_to_text": (str, int, FunctionRef),
     "doc_to_target": (str, int, list, FunctionRef),
     "doc_to_choice": (str, list, dict, FunctionRef),
+    "doc_to_image": (str, list, FunctionRef),
 }
 
 
@@ -232,6 +232,8 @@ def check_config(config: Config) -> None:
             raise RecordRefused("bad_type", key, f"expected {kinds}, got {value!r:.80}")
     if config.output_type not in OUTPUT_TYPES:
         raise RecordRefused("bad_value", "output_type", f"{config.output_type!r}; one of {', '.join(OUTPUT_TYPES)}")
+    if config.get("doc_to_image") is not None and config.output_type != "generate_until":
+        raise RecordRefused("not_supported", "doc_to_image", f"images in a task of {config.output_type}")
     if config.get("dataset_path") is None:
         raise RecordRefused("missing_required", "dataset_path", "expected the name of a data set")
     for key, least in (("num_fewshot", 0), ("repeats", 1)):

@@ -51,6 +51,15 @@ class Documents:
             raise RecordRefused("bad_value", "doc_to_choice", f"expected a list of texts, got {found!r:.80}")
         return [*found]
 
+    def images(self, row: Row) -> list[Any]:
+        """Return the images of a row, in the order of ``doc_to_image``."""
+        spec = self._config.get("doc_to_image")
+        names = spec if isinstance(spec, list) else [spec]
+        found = [self._value(row, "doc_to_image", name, lambda text: _literal(text, text)) for name in names]
+        if not isinstance(spec, list) and isinstance(found[0], list | tuple):
+            return [*found[0]]
+        return [image for image in found if image is not None]
+
     def field(self, row: Row, spec: str | None) -> str:
         """Return a column or a filled template, for ``description`` and ``gen_prefix``; "" for None."""
         return "" if spec is None else str(row[spec]) if spec in self._columns else template_of(spec)(row)

@@ -232,6 +232,10 @@ def make_task(source: TaskSource, config: Config, wanted: HarnessSettings, group
         with seeded(start=start):
             pool = _pool(config, reader, data)
     shots = _shots(config, pool or (), count)
+    if config.get("doc_to_image") is not None:
+        from pytest_lmeval.formats.harness.images import check_images
+
+        check_images(wanted.chat, count)
     decisive = _decisive(config, wanted, measures, [*steps])
     facts = {
         "task": plain({key: value for key, value in config.given.items() if key != "metadata"}),

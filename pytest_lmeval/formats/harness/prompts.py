@@ -101,6 +101,10 @@ class Maker:
                 if talks:
                     pairs = [[[each.role, each.content] for each in talk] for talk in talks]
                     metadata["talks"] = [[] if owner is None else pairs[owner] for owner in owners]
+        if self.config.get("doc_to_image") is not None:
+            from pytest_lmeval.formats.harness.images import with_images
+
+            messages = with_images(messages, self.documents.images(row), self.config.file.parent)
         return Example(
             str(place),
             Generate(messages).text if messages else text,

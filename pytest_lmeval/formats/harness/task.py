@@ -262,7 +262,12 @@ class HarnessTask(Task):
 
     def unprompted(self, example: Example) -> Mapping[str, Any]:
         """Return the document, for pairing by id with a run of the harness itself."""
-        return {"document": self.rows[example.place]}
+        row = self.rows[example.place]
+        if self.config_of.get("doc_to_image") is not None:
+            from pytest_lmeval.formats.harness.images import without_images
+
+            row = without_images(row)
+        return {"document": row}
 
 
 def _of_all_documents(*_: Any) -> float:

@@ -200,6 +200,8 @@ def test_a_test_file_that_has_an_import_of_such_a_package_says_that_it_needs_it(
         f"{path.relative_to(TESTS)}: {name}"
         for path, source in tests.items()
         for name in {*named.findall(source)}
+        # Modules of harness tasks get a substitute for datasets.
+        if not (name == "datasets" and path.name.startswith("test_harness"))
         if not re.search(rf'\b(?:module|installed)\("{name}\b', source)
     ]
 

@@ -23,6 +23,7 @@ _MOST_FAULTS = 20
 _CSV_LIMIT = threading.Lock()
 _SEPARATORS = {";": "semicolons", "\t": "tabs"}
 SUFFIXES = (".csv", ".jsonl", ".parquet")
+_EXPECTED = f"expected a file that ends in {', '.join(SUFFIXES)}"
 """The suffixes of files with rows."""
 Numbered = tuple[list[dict[str, Any]], Sequence[int]]
 """The rows of a file, and the line on which each begins; for parquet, the number of the row, from 1."""
@@ -40,7 +41,7 @@ def local_path(holder: Path, name: str) -> Path:
     """Return the path of ``name`` in the file ``holder``; raise BadRows for another suffix, or outside the project."""
     path = (holder.parent / name).resolve()
     if path.suffix not in SUFFIXES:
-        raise BadRows(f"{name}: expected a file that ends in {', '.join(SUFFIXES)}")
+        raise BadRows(f"{name}: {_EXPECTED}")
     if fault := outside_project(path, holder.parent):
         raise BadRows(f"{name}: {fault}")
     return path
@@ -112,8 +113,10 @@ def _numbered_rows(path: Path, data: bytes, as_written: bool = False, suffix: st
         return [dict(zip(table.columns, cells, strict=True)) for cells in table.cells], table.lines
     if suffix == ".json" and data.removeprefix(BOM).lstrip().startswith(b"["):
         return _array(path, data)
-    if suffix != ".parquet":
+    if suffix in (".json", ".jsonl"):
         return _jsonl(path, data)
+    if suffix != ".parquet":
+        raise BadRows(f"{path.name}: {_EXPECTED}")
     from pytest_lmeval.data.parquet import parquet_rows
 
     rows = parquet_rows(path, io.BytesIO(data))

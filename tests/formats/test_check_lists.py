@@ -285,7 +285,7 @@ def test_a_data_file_has_checks_with_templates(project: Project) -> None:
     row = project.board()["tasks"][0]
     assert ("checks", ["f1", "word"]) == (row["metric"], sorted(row["scores"]))
     # The check that did not pass is what was wanted.
-    assert "| q: 2 | failed | word: green | blue |" in (project.path / "reports/leaderboard.md").read_text()
+    assert "| q: 2 | failed | say: blue | word: green | blue |" in (project.path / "reports/leaderboard.md").read_text()
 
 
 @each_row(

@@ -21,17 +21,11 @@ CAT64, PDF64 = b64encode(CAT).decode(), b64encode(PDF).decode()
 HTTP = "https://pictures.example/cat.png"
 SEEN: dict[bytes | str, str] = {CAT: "cat", DOG: "dog", PDF: "42", WAV: "hello", HTTP: "far"}
 APP = f"""
-import json
-import urllib.request
-from base64 import b64decode, b64encode
-
 import openai
-
 from pytest_lmeval import eval_task
 
 CLIENT = openai.OpenAI(api_key="unused", max_retries=0)
-CAT, PDF, WAV = {CAT64!r}, {PDF64!r}, {b64encode(WAV).decode()!r}
-HTTP = {HTTP!r}
+CAT, PDF, WAV, HTTP = {CAT64!r}, {PDF64!r}, {b64encode(WAV).decode()!r}, {HTTP!r}
 
 def chat(lm, *parts):
     messages = [{{"role": "user", "content": [{{"type": "text", "text": "q"}}, *parts]}}]

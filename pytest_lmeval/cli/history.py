@@ -12,8 +12,7 @@ from pytest_lmeval.cli.output import add_format, show, show_json, writing
 from pytest_lmeval.compare.history import History, history
 from pytest_lmeval.errors import UnknownName, UsageError
 from pytest_lmeval.records.folders import find_runs
-from pytest_lmeval.report.markdown_parts import table
-from pytest_lmeval.report.tables import HISTORY, columns, history_row, text_table
+from pytest_lmeval.report.tables import HISTORY, columns, history_row, table, text_table
 from pytest_lmeval.text import escape_markdown, printable
 
 

@@ -15,9 +15,8 @@ from pytest_lmeval.compare.entrants import Entrant, by_config, entrants_of
 from pytest_lmeval.compare.rank import ALPHA, rank
 from pytest_lmeval.records.folders import find_runs
 from pytest_lmeval.records.runfile import board_of, examples_of
-from pytest_lmeval.report.markdown_parts import table
 from pytest_lmeval.report.ranking_text import INTERVAL, ranking_remarks, standing_row
-from pytest_lmeval.report.tables import RANKING, Column, Row, text_table
+from pytest_lmeval.report.tables import RANKING, Column, Row, table, text_table
 from pytest_lmeval.report.terminal_text import Screen, has_interval
 from pytest_lmeval.text import escape_markdown
 

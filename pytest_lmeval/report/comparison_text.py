@@ -7,9 +7,8 @@ from typing import Any
 
 from pytest_lmeval.compare.gate import LET_PASS
 from pytest_lmeval.report.markdown import COMMENT_BYTES
-from pytest_lmeval.report.markdown_parts import table
 from pytest_lmeval.report.ranking_text import INTERVAL, comparison_remarks, standing_row
-from pytest_lmeval.report.tables import MODELS, Column, Row, cut_to, score_text, text_table
+from pytest_lmeval.report.tables import MODELS, Column, Row, cut_to, score_text, table, text_table
 from pytest_lmeval.report.terminal_text import WHOLE, Screen, has_interval
 from pytest_lmeval.text import escape_markdown
 

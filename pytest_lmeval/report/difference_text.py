@@ -18,7 +18,6 @@ from pytest_lmeval.leaderboard.explained import (
 )
 from pytest_lmeval.report.example_tables import flip_table
 from pytest_lmeval.report.markdown import COMMENT_BYTES
-from pytest_lmeval.report.markdown_parts import listed, table
 from pytest_lmeval.report.tables import (
     DIFFERENCE,
     SCORE_CHANGES,
@@ -26,8 +25,10 @@ from pytest_lmeval.report.tables import (
     Row,
     change_row,
     cut_to,
+    listed,
     may_be_line,
     score_text,
+    table,
     text_table,
 )
 from pytest_lmeval.report.terminal_text import WHOLE, Screen, has_interval

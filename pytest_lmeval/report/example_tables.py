@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pytest_lmeval.leaderboard.explained import reasons_of
 from pytest_lmeval.report.cells import NO_PROMPTS, cells_of, changed_cells, changed_prompts, lacks_prompt
-from pytest_lmeval.report.markdown_parts import folded, listed
-from pytest_lmeval.report.tables import Row, head
+from pytest_lmeval.report.tables import Row, folded, head, listed
 from pytest_lmeval.types import ExampleResult
 
 _SHOWN = 25

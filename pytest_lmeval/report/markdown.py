@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_lmeval.leaderboard.board import Leaderboard, failures_of
-from pytest_lmeval.report.markdown_parts import listed, table
 from pytest_lmeval.report.tables import (
     AS_JSON,
     CATEGORIES,
@@ -17,10 +16,12 @@ from pytest_lmeval.report.tables import (
     SCORES,
     change_row,
     cut_to,
+    listed,
     may_be_line,
     measure_rows,
     score_rows,
     score_text,
+    table,
     text_table,
 )
 from pytest_lmeval.report.wording import (

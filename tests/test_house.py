@@ -33,8 +33,8 @@ WAYS = {
     # Adapters are read by one module, which refuses members of a wrong type. Fields that are carried have a module.
     # One module adds up usages, and judges without prices are named.
     "library": (33, 322, 187),
-    # Columns are declared, and tables are fitted to the terminal: 40 functions more than without that. The page shortens
-    # long labels, and words its verdict in a sentence.
+    # Columns are declared, and tables are fitted to the terminal: 40 functions more than without that. The page
+    # shortens long labels, and words its verdict in a sentence.
     "pytest": (67, 804, 540),
     # The same, async fixtures by the item that asks, exceptions that nothing saw, ids of calls. Functions register
     # themselves, so that nothing below imports them. A few functions more: answers that are kept as they arrive,
@@ -45,8 +45,8 @@ WAYS = {
 LUCK = 8
 # Lines of a folder, those beneath it included: docs/decisions/harness.md says what they are.
 # Functions that return other names, and values that only an aggregation uses, took 100 lines. Task folders that people
-# share took 300: kinds of data files, methods of rows, several folders, imports beside a module, filters by name. Images of
-# documents took 100.
+# share took 300: kinds of data files, methods of rows, several folders, imports beside a module, filters by name.
+# Images of documents took 100.
 LINES = {"formats/harness": 3320}
 MOST_METHODS = 20
 METHODS: dict[str, int] = {}

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from dataclasses import fields as fields_of
 from operator import attrgetter, itemgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pytest_lmeval.compact_json import compact_encoder
@@ -171,6 +172,24 @@ def values_or_text(call: ToolCall) -> Any:
 
 
 MEDIA_KINDS = ("image", "audio", "file")
+MEDIA_TYPES: Mapping[str, str] = MappingProxyType(
+    {
+        "image/png": "PNG",
+        "image/jpeg": "JPEG",
+        "image/gif": "GIF",
+        "image/webp": "WebP",
+        "audio/wav": "WAV",
+        "audio/mpeg": "MP3",
+        "audio/flac": "FLAC",
+        "audio/ogg": "Ogg",
+        "audio/mp4": "M4A",
+        "application/pdf": "PDF",
+        "application/zip": "ZIP",
+        "application/octet-stream": "binary",
+        "text/plain": "text",
+    }
+)
+"""The types of media with the names of their formats: all types of images and audio, and frequent types of files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +211,18 @@ class Media:
     detail: str = ""
 
     def __str__(self) -> str:
-        return f"[{self.kind} {self.source}]"
+        return f"[{', '.join([f'{self.kind} {self.source}', *self.facts])}]"
+
+    @property
+    def facts(self) -> list[str]:
+        """The format and the size for readers, such as ``PNG`` and ``12 kB``; nothing for an address."""
+        if not self.sha256:
+            return []
+        units = [(10**6, "MB"), (10**3, "kB"), (1, "B")]
+        unit, name = next((each for each in units if self.size >= each[0]), units[-1])
+        count = self.size / unit
+        digits = 1 if count < 10 and unit > 1 else 0
+        return [MEDIA_TYPES.get(self.type) or self.type.rpartition("/")[2], f"{count:.{digits}f} {name}"]
 
     @property
     def identity(self) -> list[str]:

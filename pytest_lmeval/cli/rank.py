@@ -83,7 +83,7 @@ def _write_page(path: Path, entrants: Sequence[Entrant], pair_by: str, alpha: fl
     ]
     comparison = compared(models, 0, path.parent, pair_by=pair_by, alpha=alpha)
     with writing(f"--html {path}"):
-        write_atomically(path, render_comparison(comparison, models).encode("ascii"))
+        write_atomically(path, render_comparison(comparison, models, path.parent).encode("ascii"))
 
 
 def _fitted(ranking: Row, remarks: Sequence[str], screen: Screen) -> list[str]:

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import threading
 from functools import lru_cache, partial
+from pathlib import Path
 
 from pytest_lmeval.frozen import dataclass
 
@@ -36,6 +37,11 @@ def spilled(data: bytes, digest: str = "") -> str:
             file.write(data)
         os.replace(unfinished, path)
     return path
+
+
+def spilled_path(digest: str) -> Path:
+    """Return the file to which this process wrote the bytes with a SHA-256, if it did."""
+    return Path(_folder(os.getpid()), digest)
 
 
 @lru_cache(maxsize=1)

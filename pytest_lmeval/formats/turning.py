@@ -75,6 +75,11 @@ def answer_of(exchanges: Sequence[Exchange]) -> Completion:
     return replace(exchanges[-1].response, tool_calls=calls)
 
 
+def asked_in(user: Message) -> dict[str, Any]:
+    """Return the user's message of a turn as JSON: its text, and its parts if it has media."""
+    return {"user": user.content, **({"parts": user.to_json()["content"]} if user.parts else {})}
+
+
 def said_in(turn: Sequence[Exchange]) -> list[dict[str, Any]]:
     """Return the messages of the model and the tools in a turn, as JSON."""
     shown: list[dict[str, Any]] = []

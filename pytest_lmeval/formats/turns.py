@@ -10,7 +10,7 @@ from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.checks import RENAMED, TURNS
 from pytest_lmeval.formats.tools import check_call_extras, check_choice, check_responses, tools_of
-from pytest_lmeval.formats.turning import MAX_ROUNDS, Script, answer_of, by_turn, from_table, said_in
+from pytest_lmeval.formats.turning import MAX_ROUNDS, Script, answer_of, asked_in, by_turn, from_table, said_in
 from pytest_lmeval.hashes import rendered
 from pytest_lmeval.postprocess import apply_metric, predicted, share_of
 from pytest_lmeval.registry import Registry
@@ -152,7 +152,7 @@ def score_turns(example: Example, response: Completion, registry: Registry) -> S
 def _turn(
     turn: Mapping[str, Any], exchanges: Sequence[Exchange], script: Script, registry: Registry, tools: Mapping[str, Any]
 ) -> dict[str, Any]:
-    shown: dict[str, Any] = {"user": user_message(turn).content, "said": said_in(exchanges)}
+    shown: dict[str, Any] = {**asked_in(user_message(turn)), "said": said_in(exchanges)}
     if stopped := script.stopped(exchanges):
         shown["stopped"] = stopped
     if not _is_scored(turn):

@@ -9,7 +9,7 @@ from typing import Any
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import CALLED, shown_name, steps_of
 from pytest_lmeval.numbers import sound_amounts, total_usage
-from pytest_lmeval.types import COST_UNKNOWN, MEDIA_KINDS, Completion
+from pytest_lmeval.types import COST_UNKNOWN, Completion, Media
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost")
 _SHOWN = 5
@@ -116,9 +116,12 @@ def _line(step: Mapping[str, Any]) -> str:
 
 
 def _part(part: Any) -> str:
-    """Return a part of a message for a failure: a medium by its kind and source."""
-    kinds = [name for name in MEDIA_KINDS if name in part] if isinstance(part, Mapping) else []
-    return f"[{kinds[0]} {part[kinds[0]]}]" if kinds else str(part)
+    """Return a part of a message for a failure: a medium by its placeholder."""
+    if isinstance(part, str):
+        return part
+    from pytest_lmeval.records.recorded import is_media
+
+    return str(Media.from_json(part) if is_media(part) else part)
 
 
 def _cut(value: Any) -> str:

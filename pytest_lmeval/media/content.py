@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from pytest_lmeval.types import MEDIA_TYPES
+
 OF_KIND: Mapping[str, Mapping[str, str]] = {
-    "image": {"image/png": "PNG", "image/jpeg": "JPEG", "image/gif": "GIF", "image/webp": "WebP"},
-    "audio": {
-        "audio/wav": "WAV",
-        "audio/mpeg": "MP3",
-        "audio/flac": "FLAC",
-        "audio/ogg": "Ogg",
-        "audio/mp4": "M4A",
-    },
+    kind: {name: text for name, text in MEDIA_TYPES.items() if name.startswith(f"{kind}/")}
+    for kind in ("image", "audio")
 }
-"""The types of images and audio, with the names of their formats; a ``file`` may have any type."""
+"""The types of images and of audio, with the names of their formats."""
 TEXT, SVG, UNKNOWN = "text/plain", "image/svg+xml", "application/octet-stream"
 _BEGINNINGS = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),

@@ -103,12 +103,13 @@ def _is_message(fields: Any) -> bool:
     content = fields.get("content")
     if isinstance(content, list):
         media = [part for part in content if not isinstance(part, str)]
-        content = "" if media and all(map(_is_media, media)) else None
+        content = "" if media and all(map(is_media, media)) else None
     texts = (fields.get("role"), content, fields.get("tool_call_id", ""))
     return all(isinstance(text, str) for text in texts) and isinstance(calls, list) and all(map(_is_call, calls))
 
 
-def _is_media(part: Any) -> bool:
+def is_media(part: Any) -> bool:
+    """Return True for a record of :meth:`~pytest_lmeval.types.Media.to_json`."""
     if not isinstance(part, dict):
         return False
     texts = [part[name] for name in (*MEDIA_KINDS, "type", "sha256", "detail") if name in part]

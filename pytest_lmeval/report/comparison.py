@@ -120,7 +120,7 @@ def write_comparison(folder: Path, comparison: Mapping[str, Any], models: Sequen
     failures = []
     contents: dict[str, Callable[[], bytes]] = {
         "comparison.md": lambda: comparison_markdown(comparison).encode("utf-8", "backslashreplace"),
-        "report.html": lambda: render_comparison(comparison, models).encode("ascii"),
+        "report.html": lambda: render_comparison(comparison, models, folder).encode("ascii"),
         "comparison.json": lambda: encode_json(dict(comparison)),
     }
     for name, content in contents.items():

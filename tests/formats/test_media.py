@@ -93,7 +93,7 @@ def test_every_kind_of_task_file_has_the_same_picture(tmp_path: Path) -> None:
         assert ("image", "image/png", len(CAT), CAT) == (media.kind, media.type, media.size, read(media)), name
         source = "data:image/png" if name == "address.jsonl" else "figures/cat.jpg"
         shots = "1 + 1 = 2\n" if name == "shots.jsonl" else ""
-        assert ("user", f"{shots}What?\n[image {source}]") == (message.role, message.content), name
+        assert ("user", f"{shots}What?\n[image {source}, PNG, 73 B]") == (message.role, message.content), name
 
 
 def test_the_hash_covers_the_bytes_and_not_the_path(tmp_path: Path) -> None:

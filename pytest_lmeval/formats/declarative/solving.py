@@ -16,7 +16,7 @@ from pytest_lmeval.formats.declarative.models.task import (
 )
 from pytest_lmeval.formats.declarative.snippets import Snippet, attributes, plain
 from pytest_lmeval.formats.persona import Persona, PlayedScript
-from pytest_lmeval.formats.turning import Script, by_turn, from_table, said_in, text_of
+from pytest_lmeval.formats.turning import Script, asked_in, by_turn, from_table, said_in, text_of
 from pytest_lmeval.task import FollowUp
 from pytest_lmeval.templates.filters import MEMORY, MemoryBudget
 from pytest_lmeval.templates.template import Template, TemplateFault, compile_template
@@ -234,7 +234,7 @@ def turns_of(completion: Completion) -> list[dict[str, Any]]:
     found = []
     for turn in by_turn(completion.exchanges):
         *_, user = [message for message in turn[0].request.prompt if isinstance(message, Message)]
-        found.append({"user": user.content, "said": said_in(turn), "content": turn[-1].response.text})
+        found.append({**asked_in(user), "said": said_in(turn), "content": turn[-1].response.text})
     return found
 
 

@@ -24,7 +24,7 @@ from pytest_lmeval.report.html.data import (
     short_labels,
 )
 from pytest_lmeval.report.html.examples import PromptStart, example_fields
-from pytest_lmeval.report.html.report import html_table, html_text, page_text
+from pytest_lmeval.report.html.report import folders_of, html_table, html_text, page_text
 from pytest_lmeval.report.ranking_text import comparison_remarks
 from pytest_lmeval.report.tables import MODELS, Row, page_columns
 from pytest_lmeval.types import ExampleResult
@@ -42,8 +42,11 @@ _NOTHING = object()
 _PASSES = {"passed": True, "failed": False, "below": False}
 
 
-def render_comparison(comparison: Mapping[str, Any], models: Sequence[Compared]) -> str:
-    """Return the page of ``models`` as the text of one HTML file in ASCII; it counts the examples that it omits."""
+def render_comparison(comparison: Mapping[str, Any], models: Sequence[Compared], folder: Path | None = None) -> str:
+    """Return the page of ``models`` as the text of one HTML file in ASCII; it counts the examples that it omits.
+
+    Links to files are relative to ``folder``, by default the working folder.
+    """
     by_label = {model.label: model for model in models}
     columns = _columns(comparison, by_label)
     overview = {
@@ -57,7 +60,10 @@ def render_comparison(comparison: Mapping[str, Any], models: Sequence[Compared])
         "remarks": comparison_remarks(comparison),
     }
     data = columns_data(overview, [by_label[column["label"]] for column in columns])
-    return page_text(data, html_text(f"Comparison: {', '.join(by_label)}"), _summary(overview))
+    rows = [(row, model.board.facts.manifest) for model in models for row in model.board.tasks]
+    folders = {row.task: folders_of(row.path, manifest) for row, manifest in rows}
+    title = html_text(f"Comparison: {', '.join(by_label)}")
+    return page_text(data, title, _summary(overview), folders, folder)
 
 
 def _columns(comparison: Mapping[str, Any], models: Mapping[str, Compared]) -> Sequence[Row]:

@@ -24,12 +24,13 @@ from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
 Baseline = Mapping[tuple[str, str], ExampleResult]
+Folders = Mapping[str, Sequence[Path]]
 
 _NOTHING: Baseline = MappingProxyType({})
 _STYLES = ("frame.css", "views.css", "columns.css")
 _SCRIPTS = (
-    *("base", "text", "diff", "data", "plots", "tables", "share", "list", "steps", "talks", "scorers", "answer"),
-    *("model", "overview", "models", "run", "rows", "summary", "example", "app"),
+    *("base", "text", "diff", "data", "media", "plots", "tables", "share", "list", "steps", "talks", "scorers"),
+    *("answer", "model", "overview", "models", "run", "rows", "summary", "example", "app"),
 )
 
 
@@ -38,20 +39,25 @@ def render_report(
     results: Sequence[ExampleResult],
     comparison: Mapping[str, Any] | None = None,
     baseline: Baseline = _NOTHING,
+    folder: Path | None = None,
 ) -> str:
     """Return the report as the text of one HTML file in ASCII.
 
     ``board`` is the JSON of the leaderboard, ``comparison`` the JSON of its comparison with a baseline, and
     ``baseline`` the baseline's results by (task, id). The page of a very large run contains the most telling examples,
-    and counts the examples that it omits.
+    and counts the examples that it omits. Links to files are relative to ``folder``, by default the working folder.
     """
     data = report_data(board, results, comparison, baseline)
     title = html_text(f"{board.get('adapter', '')} - evaluation report")
-    return page_text(data, title, summary_html(board, comparison))
+    folders = {row["task"]: folders_of(row["path"], board.get("manifest", {})) for row in board.get("tasks", ())}
+    return page_text(data, title, summary_html(board, comparison), folders, folder)
 
 
-def page_text(data: ReportData, title: str, summary: str) -> str:
-    """Return the text of a page with these data, in ASCII; ``title`` and ``summary`` are HTML."""
+def page_text(data: ReportData, title: str, summary: str, folders: Folders, folder: Path | None) -> str:
+    """Return the text of a page for ``folder`` with these data, in ASCII; ``title`` and ``summary`` are HTML.
+
+    ``folders`` may have, for each task, the images, audio and files of its prompts.
+    """
     style = "\n" + "\n".join(map(part, _STYLES))
     script = "\n".join(part(f"{name}.js") for name in _SCRIPTS)
     script = f'\n"use strict";\n(() => {{\n{script}\n}})();\n'
@@ -61,7 +67,7 @@ def page_text(data: ReportData, title: str, summary: str) -> str:
         summary=summary,
         style=style,
         script=script,
-        data="\n".join(_blocks(data)),
+        data="\n".join(_blocks(data, folders, folder or Path())),
     )
 
 
@@ -73,13 +79,26 @@ def write_report(
     baseline: Baseline = _NOTHING,
 ) -> None:
     """Write the report; if that fails, raise OSError and leave an older file unchanged."""
-    write_atomically(Path(path), render_report(board, results, comparison, baseline).encode("ascii"))
+    page = Path(path)
+    write_atomically(page, render_report(board, results, comparison, baseline, page.parent).encode("ascii"))
 
 
-def _blocks(data: ReportData) -> list[str]:
+def _blocks(data: ReportData, folders: Folders, folder: Path) -> list[str]:
     overview = json.dumps(data.overview, allow_nan=False, separators=(",", ":"))
     texts = [("report-data", overview), *((f"task-{number}", task) for number, task in enumerate(data.tasks))]
+    # Only a record of media has this name in a message; in texts, quotes are escaped.
+    if any('"sha256":"' in task for task in data.tasks):
+        from pytest_lmeval.report.html.embedded import media_blocks
+
+        names = [tally["task"] for tally in data.overview["examples"]]
+        texts += media_blocks([*zip(names, data.tasks, strict=True)], folders, folder)
     return [f'<script type="application/json" id="{id}">{inert(text)}</script>' for id, text in texts]
+
+
+def folders_of(path: str, manifest: Mapping[str, Any]) -> Sequence[Path]:
+    """Return the folders in which a task file at ``path`` may be, by the manifest of its run."""
+    # The root is relative to the folder of the run; a later command may run in the root.
+    return [Path(str(manifest.get("rootdir", "")), path).parent, Path(path).parent]
 
 
 def inert(ascii_json: str) -> str:
@@ -95,6 +114,7 @@ def policy(style: str, script: str) -> str:
         "script-src": _hash(script),
         "style-src": _hash(style),
         "img-src": "data:",
+        "media-src": "data:",
         "base-uri": "'none'",
         "form-action": "'none'",
         "require-trusted-types-for": "'script'",

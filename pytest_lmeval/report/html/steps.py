@@ -121,11 +121,26 @@ def fitted(value: Any, longest: int) -> Any:
     if len(text) <= longest:
         return value
     if _is_conversation(value) and len(value) * _SHORTEST < longest:
-        return [{**each, "content": cut(each["content"], longest // len(value))} for each in value]
+        return [{**each, "content": _cut(each["content"], longest // len(value))} for each in value]
     return cut(text, longest)
 
 
 def _is_conversation(value: Any) -> bool:
     return isinstance(value, list) and all(
-        isinstance(each, Mapping) and isinstance(each.get("content"), str) for each in value
+        isinstance(each, Mapping) and (isinstance(content := each.get("content"), str) or _has_media(content))
+        for each in value
     )
+
+
+def _has_media(content: Any) -> bool:
+    if not isinstance(content, list):
+        return False
+    from pytest_lmeval.records.recorded import is_media
+
+    return all(isinstance(part, str) or is_media(part) for part in content)
+
+
+def _cut(content: str | Sequence[Any], longest: int) -> Any:
+    if isinstance(content, str):
+        return cut(content, longest)
+    return [cut(part, longest // len(content)) if isinstance(part, str) else part for part in content]

@@ -47,7 +47,7 @@ def test_the_model_gets_the_bytes(project: Project, server: ScriptedServer, proc
     ]
     assert {"type": "text", "text": "What?"} == contents[0]
     assert "a.pdf" == contents[1]["file"]["filename"]
-    assert "What?\n[image cat.png]" == project.ledger()["t:cat"]["prompt"]
+    assert "What?\n[image cat.png, PNG, 73 B]" == project.ledger()["t:cat"]["prompt"]
 
 
 def test_an_adapter_without_pictures_is_not_asked(project: Project, server: ScriptedServer) -> None:
@@ -68,7 +68,7 @@ def test_a_picture_that_changes_after_collection_is_an_error(project: Project, s
         "import pathlib\ndef pytest_runtestloop(session):\n    pathlib.Path('tasks/cat.png').write_bytes(b'new')\n",
     )
     result = project.run("tasks", "-k", "cat")
-    result.stdout.fnmatch_lines(["*[[]image cat.png[]]: changed between collection and asking; run again*"])
+    result.stdout.fnmatch_lines(["*[[]image cat.png, PNG, 73 B[]]: changed between collection and asking; run again*"])
     assert "error" == project.ledger()["t:cat"]["status"]
     assert [] == server.requests
 
@@ -110,7 +110,9 @@ def test_a_function_asks_about_pictures(project: Project, server: ScriptedServer
         step["input"][0]["content"][1].items()
     )
     refused = project.run("test_f.py", "--lm-adapter=toy").stdout
-    refused.fnmatch_lines(["*adapter toy* accepts no image: *cat.png*", "*: What? [[]image tasks/cat.png[]] -> error*"])
+    refused.fnmatch_lines(
+        ["*adapter toy* accepts no image: *cat.png*", "*: What? [[]image tasks/cat.png, PNG, 73 B[]] -> error*"]
+    )
 
 
 def test_judges_see_the_picture(project: Project, server: ScriptedServer) -> None:

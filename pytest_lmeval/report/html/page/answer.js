@@ -12,7 +12,7 @@ function questionText(example) {
   const asked = askedBy(example);
   if (asked) return asked;
   const message = (messagesOf(example) || []).findLast((one) => one.role === "user");
-  if (message) return message.content;
+  if (message) return wordsOf(message.content);
   const parts = (example.prompt || "").trim().split(/\n\s*\n/);
   const last = parts[parts.length - 1];
   return last.length < SHORTEST_QUESTION ? parts.slice(-2).join("\n") : last;
@@ -20,20 +20,25 @@ function questionText(example) {
 
 const ASKED = ["question", "q", "prompt", "input"];
 
-// What a function asked: the user's last message in its first request, else a text of its row; null where neither is known.
 function askedBy(example) {
+  const asked = askedContent(example);
+  return asked && wordsOf(asked);
+}
+
+// What a function asked: the user's last message in its first request, else a text of its row; null where neither is known.
+function askedContent(example) {
   const first = example.columns ? example.columns.find(Boolean) : example;
   if (!first.runs) return null;
   const request = (first.runs[0].steps || []).find((step) => step.kind === "request" && step.input !== undefined);
   const said = request && Array.isArray(request.input) ? (request.input.findLast((one) => one && one.role === "user") || {}).content : (request || {}).input;
   const row = parsedRow(first.prompt || example.prompt || "") || {};
   const texts = [said, ...ASKED.map((name) => (Object.hasOwn(row, name) ? row[name] : null))];
-  return texts.find((text) => typeof text === "string" && text.trim()) || null;
+  return texts.find((content) => isContent(content) && wordsOf(content).trim()) || null;
 }
 
 function questionBlock(example) {
-  const asked = askedBy(example);
-  return asked && foldedHead(asked, "The question before this");
+  const asked = askedContent(example);
+  return typeof asked === "string" ? foldedHead(asked, "The question before this") : asked && contentBlock(asked);
 }
 
 // What was answered, as read from the output; null where nothing is recorded.

@@ -137,7 +137,7 @@ function answerBlock(step) {
 
 function messageBlock(text, calls) {
   const lines = callLines(calls);
-  return [(text || !lines.length) && foldedHead(text, "The text before this", 6000), lines.length > 0 && block(visible(lines.join("\n")), { class: "calls" })];
+  return [(text || !lines.length) && contentBlock(text), lines.length > 0 && block(visible(lines.join("\n")), { class: "calls" })];
 }
 
 function callLines(calls) {
@@ -157,7 +157,7 @@ function isConversation(value) {
   const isMessage = (one) =>
     one !== null &&
     typeof one === "object" &&
-    typeof one.content === "string" &&
+    isContent(one.content) &&
     (one.tool_calls === undefined || callsOf(one.tool_calls) !== null) &&
     Object.keys(one).every((key) => OF_A_MESSAGE.includes(key));
   return Array.isArray(value) && value.length > 0 && value.every(isMessage);

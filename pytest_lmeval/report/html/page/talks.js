@@ -35,7 +35,7 @@ function turnPart(turn, thoughts, someAreScored) {
   const verdict = isScored(turn) ? `${turn.passed ? "passed" : "failed"}, ${turn.metric} ${Number(turn.score.toFixed(4))}` : "not scored";
   return [
     h("h4", {}, "User", someAreScored && h("span", { class: turn.passed === false ? "note warn" : "note" }, ` ${verdict}`)),
-    block(withEdges(turn.user)),
+    isContent(turn.parts) ? contentBlock(turn.parts) : block(withEdges(turn.user)),
     (turn.said || []).map((said) => saidPart(said, thoughts)),
     turn.stopped && h("p", { class: "note warn" }, turn.stopped),
     wanted.length > 0 && [h("h4", {}, wantedTitle(turn.metric, wanted)), targets(wanted)],
@@ -69,14 +69,14 @@ const nameOf = (role) => ROLES[role] || String(role).slice(0, 40);
 
 function spoken(value) {
   const talk = talkIn(value);
-  return talk ? talk.map(({ role, content, tool_calls: calls }) => `${nameOf(role)}: ${[content, ...callLines(callsOf(calls))].filter(Boolean).join("\n")}`).join("\n") : textOf(value);
+  return talk ? talk.map(({ role, content, tool_calls: calls }) => `${nameOf(role)}: ${[wordsOf(content), ...callLines(callsOf(calls))].filter(Boolean).join("\n")}`).join("\n") : textOf(value);
 }
 
 // What the user was answered last, which says more of a talk than how it began.
 function atLast(value) {
   const talk = talkIn(value);
   const last = talk && (talk.findLast(({ role, content }) => role === "assistant" && content) || talk[talk.length - 1]);
-  return last ? last.content : textOf(value);
+  return last ? wordsOf(last.content) : textOf(value);
 }
 
 function transcript(messages, level) {
@@ -113,7 +113,7 @@ function usersOf(run) {
 // For the model that plays the user, its own messages are those of an assistant.
 function heard({ role, content }) {
   const said = role === "assistant" ? sayOf(content) : null;
-  const answer = role === "user" ? content.match(ANSWERED) : null;
+  const answer = role === "user" ? wordsOf(content).match(ANSWERED) : null;
   return said ? [{ role: "user", content: said.say }] : answer ? [{ role: "assistant", content: answer[1] }] : [];
 }
 

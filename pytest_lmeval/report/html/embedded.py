@@ -1,0 +1,110 @@
+"""Give the page the images and audio of its messages: small files as bytes, others as links."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from pytest_lmeval.compact_json import encode
+from pytest_lmeval.data.spilled import spilled_path
+from pytest_lmeval.errors import RequestRefused
+from pytest_lmeval.media import read
+from pytest_lmeval.media.content import OF_KIND, type_of
+from pytest_lmeval.media.stripped import without_metadata
+from pytest_lmeval.records.recorded import is_media
+from pytest_lmeval.types import Media
+
+MOST_BYTES = 200_000
+"""The size of the largest file that the page embeds."""
+MOST_IN_ALL = 20_000_000
+"""The most bytes of all files that the page embeds."""
+_SHOWN = frozenset((*OF_KIND["image"], *OF_KIND["audio"]))
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+def media_blocks(
+    tasks: Iterable[tuple[str, str]], folders: Mapping[str, Sequence[Path]], page: Path
+) -> Iterator[tuple[str, str]]:
+    """Yield the id and the JSON of each block with media for a page in the folder ``page``.
+
+    ``tasks`` are the names and the JSON of tasks on the page; ``folders`` may have the files of each task's prompts.
+    The block ``media`` has an entry for each SHA-256: ``is`` is the format and the size. ``here`` is True if another
+    block has the bytes, ``link`` is the address of the file, and ``is_large`` is True for other bytes that exist.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    left = MOST_IN_ALL
+    for media, among in _media_in(tasks, folders):
+        if media.sha256 in found or not _DIGEST.fullmatch(media.sha256):
+            continue
+        entry: dict[str, Any] = {"is": ", ".join(media.facts)}
+        found[media.sha256] = entry
+        if (held := _read(media, among)) is None:
+            continue
+        path, data = held
+        if (address := _address(media, data)) and len(data) <= left:
+            left -= len(data)
+            entry["here"] = True
+            yield f"media-{media.sha256}", encode(address)
+        elif path != spilled_path(media.sha256) and (link := _link(path, page)):
+            entry["link"] = link
+        else:
+            entry["is_large"] = True
+    yield "media", encode(found)
+
+
+def _media_in(
+    tasks: Iterable[tuple[str, str]], folders: Mapping[str, Sequence[Path]]
+) -> Iterator[tuple[Media, Sequence[Path]]]:
+    """Yield the media on the page, with their folders; media of examples that did not pass come first."""
+    parsed = [(folders.get(name, ()), json.loads(text)) for name, text in tasks]
+    held = [(among, example) for among, task in parsed for example in task["examples"]]
+    held.sort(key=lambda each: each[1].get("status") == "passed")
+    for among, value in [*((among, task.get("messages")) for among, task in parsed), *held]:
+        for record in _records_in(value):
+            yield Media.from_json(record), among
+
+
+def _records_in(value: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(value, dict):
+        if "sha256" in value and is_media(value):
+            yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from _records_in(each)
+
+
+def _read(media: Media, folders: Sequence[Path]) -> tuple[Path, bytes] | None:
+    """Return the file that has the bytes of ``media``, and the bytes; None if there is no such file."""
+    for path in (spilled_path(media.sha256), *(folder / media.source for folder in folders)):
+        try:
+            # Names in a ledger may be wrong: do not wait for a pipe.
+            if path.is_file() and path.stat().st_size == media.size:
+                known = Media(media.kind, media.type, media.sha256, media.size, media.source, str(path))
+                return path, read(known)
+        except (OSError, ValueError, RequestRefused):
+            continue
+    return None
+
+
+def _address(media: Media, data: bytes) -> str:
+    """Return the ``data:`` address of an image or audio; "" if the page cannot embed it."""
+    found = type_of(data)
+    if len(data) > MOST_BYTES or found not in _SHOWN or media.kind not in OF_KIND:
+        return ""
+    stripped = without_metadata(data, found)
+    return "" if stripped is None else f"data:{found};base64,{b64encode(stripped).decode('ascii')}"
+
+
+def _link(path: Path, page: Path) -> str:
+    """Return the address of a file, relative to the page; "" on another drive."""
+    try:
+        return quote(Path(os.path.relpath(path, page)).as_posix())
+    except ValueError:  # on another drive
+        return ""

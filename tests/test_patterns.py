@@ -24,6 +24,7 @@ WITHOUT_LIMIT = {
     "eval_framework/minerva.py: pattern": OWN,
     "harness/substitutes.py: regex_pattern": "an attribute for filters that derive from this one; it uses the limit",
     "formats/files.py: name": ESCAPED,
+    "http/faults.py: name": OWN,
     "http/options.py: adapter": OWN,
     "parts/patterns.py: text pattern": "the one place",
     "promptfoo/checks.py: is_template text text": CHECKED,

@@ -48,7 +48,7 @@ class Watcher(Protocol):
         """Note that an example has ended."""
 
 
-class UnusedCalls:
+class Unused:
     """Calls of methods of ``lm`` that do nothing until the function uses their results."""
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class ExampleState:
         self.given_ids: dict[str, str] = {}
         self.given_extras: dict[tuple[str, ...], str] = {}
         self.tools: ExampleTools | None = None
-        self.unused = UnusedCalls()
+        self.unused = Unused()
         self.unfinished: list[Step] = []
         self.on_late = on_late
         self._watcher = watcher

@@ -145,13 +145,19 @@ def test_every_option_of_a_request_is_read(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [["hi"], [5, {"type": "text", "text": "a"}], [{"type": "image_url"}], [{"type": "text", "text": 5}], 5, None],
+    [["hi"], [5, {"type": "text", "text": "a"}], [{"type": "text", "text": 5}], 5, None],
 )
 def test_content_that_is_no_text_is_refused_and_shown(content: object) -> None:
     body = json.dumps({"messages": [{"role": "user", "content": content}]}).encode()
     with pytest.raises(ValueError, match=r"^messages.*: expected text content, got ") as raised:
         read_request(body)
     assert repr(content)[:60] in str(raised.value)
+
+
+def test_an_image_without_its_data_is_refused() -> None:
+    body = json.dumps({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}).encode()
+    with pytest.raises(ValueError, match=r"^messages\[0\].content\[0\]: expected its data or an address"):
+        read_request(body)
 
 
 def test_a_request_leaves_no_line_in_the_log(endpoint: Endpoint, caplog: pytest.LogCaptureFixture) -> None:

@@ -128,7 +128,7 @@ def test_a_failure_shows_a_response_that_was_wrong_and_how_many_were(moody: Proj
     )
     result.stdout.no_fnmatch_line("*output*: yes")
     markdown = (moody.path / "reports/leaderboard.md").read_text()
-    assert "| t: mostly | failed | yes | no |" in markdown
+    assert "| t: mostly | failed | say: yes yes no yes | yes | no |" in markdown
 
 
 def test_a_failure_under_a_lower_threshold_shows_the_worst_response(moody: Project) -> None:

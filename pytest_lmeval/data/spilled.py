@@ -39,9 +39,29 @@ def spilled(data: bytes, digest: str = "") -> str:
     return path
 
 
+_handed_over: set[str] = set()
+_taken_over: list[str] = []
+
+
 def spilled_path(digest: str) -> Path:
-    """Return the file to which this process wrote the bytes with a SHA-256, if it did."""
-    return Path(_folder(os.getpid()), digest)
+    """Return the file to which this process, or a worker of it, wrote the bytes with a SHA-256, if one did."""
+    paths = [Path(folder, digest) for folder in (_folder(os.getpid()), *_taken_over)]
+    return next((path for path in paths if path.exists()), paths[0])
+
+
+def hand_over() -> str:
+    """Return the folder of this process, which the caller's controller now removes; "" without a folder."""
+    if not _folder.cache_info().currsize:
+        return ""
+    folder = _folder(os.getpid())
+    _handed_over.add(folder)
+    return folder
+
+
+def take_over(folder: str) -> None:
+    """Read and later remove a folder that a worker handed over."""
+    _taken_over.append(folder)
+    atexit.register(partial(_remove, folder, os.getpid()))
 
 
 @lru_cache(maxsize=1)
@@ -53,5 +73,5 @@ def _folder(process: int) -> str:
 
 
 def _remove(folder: str, process: int) -> None:
-    if process == os.getpid():
+    if process == os.getpid() and folder not in _handed_over:
         shutil.rmtree(folder, ignore_errors=True)

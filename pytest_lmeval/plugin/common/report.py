@@ -23,7 +23,8 @@ class WorkerReport:
     ids that look like examples. ``facts`` (for the manifest) and ``remarks`` map model labels to values.
     ``interrupted`` means that Ctrl-C reached the worker. ``stopped`` is the reason to stop sending requests, if any.
     ``skipped_evals`` counts evals without an adapter. ``is_untouched`` means that ``--lm-changed`` deselected all
-    examples. ``cpu_s`` is the CPU time of the thread that ran the items.
+    examples. ``cpu_s`` is the CPU time of the thread that ran the items. ``media`` is the folder, if any,
+    to which the worker wrote the bytes of media.
     """
 
     usage_error: str = ""
@@ -37,6 +38,7 @@ class WorkerReport:
     remarks: Mapping[str, Sequence[str]] = field(default_factory=dict)
     not_tasks: Mapping[str, str] = field(default_factory=dict)
     cpu_s: float = 0.0
+    media: str = ""
 
 
 def add_to_report(config: pytest.Config, **values: Any) -> None:

@@ -386,6 +386,10 @@ class Records:
     def add(self, report: WorkerReport) -> None:
         """Add a worker's report."""
         self._workers_s += report.cpu_s
+        if report.media:
+            from pytest_lmeval.data.spilled import take_over
+
+            take_over(report.media)
         for record in self.all:
             record.received.add(report, record.label)
 

@@ -6,6 +6,7 @@ This module only uses hooks of pytest and xdist. The controller lists its needs 
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from hashlib import blake2b
@@ -33,6 +34,9 @@ def report_runs(config: pytest.Config) -> None:
         add_to_report(config, facts=facts, not_tasks=config.stash[COLLECTED].not_tasks, remarks=remarks)
         began = [one.stash[RUN].began_s for one in runs.values() if RUN in one.stash]
         add_to_report(config, cpu_s=time.thread_time() - min(began) if began else 0.0)
+        # The page needs these bytes after the end of this worker.
+        if spilled := sys.modules.get("pytest_lmeval.data.spilled"):
+            add_to_report(config, media=spilled.hand_over())
 
 
 class WorkerNeeds:

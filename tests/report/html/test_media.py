@@ -165,6 +165,17 @@ def test_metadata_is_cut_from_each_format() -> None:
         assert without_metadata(data[:-1], found) is None
 
 
+@pytest.mark.again
+def test_workers_leave_their_bytes_to_the_page(page: Path, project: Project) -> None:
+    (project.path / "tmp").mkdir()
+    alone = _blocks(page)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(project.path / "tmp"))
+        project.run("tasks", "test_f.py", "-n2")
+    assert alone == _blocks(page)
+    assert [] == [*(project.path / "tmp").glob("lmeval-media-*")]
+
+
 def test_several_models_share_the_pictures(page: Path, project: Project) -> None:
     project.run("tasks", "--lm-adapter=a=seer:Model", "--lm-adapter=b=seer:Model")
     facts, held = _blocks(page)

@@ -41,18 +41,26 @@ def message_from(role: str, given: Sequence[object]) -> Message:
     return Message.of_parts(role, parts)
 
 
-def _part(given: Any, field: str, folder: Path) -> str | Media:
+def kind_of(given: Any, field: str) -> str:
+    """Return the kind of media of a part, "" for a text; raise RecordRefused for anything else, or an unknown key."""
     if isinstance(given, str) and given:
-        return given
-    kinds = [name for name in given if name in MEDIA_KINDS] if isinstance(given, dict) else []
+        return ""
+    kinds: list[str] = [name for name in given if name in MEDIA_KINDS] if isinstance(given, dict) else []
     if len(kinds) != 1 or not given.keys() <= {kinds[0], "detail"}:
         raise RecordRefused("bad_value", field, f"{_EXPECTED}; got {given!r:.80}{_hint(given)}")
     (kind,) = kinds
-    source, detail = given[kind], given.get("detail", "")
-    if not isinstance(source, str | Cell) or not source or not isinstance(detail, str):
+    source = given[kind]
+    if not isinstance(source, str | Cell) or not source or not isinstance(given.get("detail", ""), str):
         raise RecordRefused("bad_type", f"{field}.{kind}", f"expected a path or a data: address, got {source!r:.80}")
+    return kind
+
+
+def _part(given: Any, field: str, folder: Path) -> str | Media:
+    kind = kind_of(given, field)
+    if not kind:
+        return str(given)
     try:
-        return media_of(kind, source, folder, detail)
+        return media_of(kind, given[kind], folder, given.get("detail", ""))
     except MediaFault as fault:
         raise RecordRefused("bad_value", f"{field}.{kind}", str(fault)) from None
 

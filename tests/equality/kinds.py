@@ -180,6 +180,20 @@ definition:
     incorrect_labels: ["no"]
     user_prompt: "Judge: {{ solver_output.output.choices[0].message.content }}"
 """
+SHOWN = """
+display_name: Shown
+key: shown
+definition:
+  dataset: {path: shown.csv}
+  solver:
+    type: multi_turn_solver
+    turns:
+    - user: "Look."
+    - user: ["say: {{ sample.said }}", {image: "{{ sample.picture }}"}]
+  scorers:
+  - type: exact_match
+    ground_truth: "{{ sample.target }}"
+"""
 VARIANTS = """
 prompt:
   plain: "say: {{ said }}"
@@ -355,6 +369,11 @@ def _pictures(*, judged: bool = False) -> str:
     )
 
 
+def _shown() -> str:
+    rows = [f'{said},{target},"data:image/png;base64,{_png(number)}"' for number, (said, target) in enumerate(ROWS)]
+    return "\n".join(["said,target,picture", *rows, ""])
+
+
 def _png(red: int) -> str:
     return b64encode(png(red)).decode()
 
@@ -479,10 +498,12 @@ KINDS: Mapping[str, Kind] = {
         {
             "tasks/pictures.jsonl": _pictures(),
             "tasks/seen.jsonl": _pictures(judged=True),
+            "tasks/shown.yaml": SHOWN,
+            "tasks/shown.csv": _shown(),
             # The golden records go by the source of the model without this line.
             "model.py": source("every_kind/model.py") + "\n\nModel.media = Judge.media = frozenset({'image'})\n",
         },
-        ["tasks/pictures.jsonl", "tasks/seen.jsonl"],
+        ["tasks/pictures.jsonl", "tasks/seen.jsonl", "tasks/shown.yaml"],
         "blue\npink",
         ["--lm-judge=model:Judge"],
         judge=True,

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_lmeval.errors import ScoringError
+from pytest_lmeval.data.spilled import Cell
+from pytest_lmeval.errors import RecordRefused, ScoringError
 from pytest_lmeval.formats.declarative.aggregate import Aggregation, check_rule, score_rule
 from pytest_lmeval.formats.declarative.checks import scorer_keys
 from pytest_lmeval.formats.declarative.datasets import Dataset
@@ -31,12 +32,13 @@ from pytest_lmeval.formats.declarative.snippets import Snippet, SnippetFault, at
 from pytest_lmeval.formats.declarative.solving import RowPrompt, Solver
 from pytest_lmeval.formats.declarative.task import DeclarativeTask
 from pytest_lmeval.formats.task import TaskSource
-from pytest_lmeval.formats.yaml.document import Keys, YamlDocument
+from pytest_lmeval.formats.yaml.document import Keys, YamlDocument, keys_of
 from pytest_lmeval.numbers import is_whole
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.templates.filters import MEMORY, MemoryBudget
+from pytest_lmeval.templates.rows import walked
 from pytest_lmeval.templates.template import TemplateFault, compile_template
-from pytest_lmeval.types import Example
+from pytest_lmeval.types import Example, kinds_in
 
 _SHOWN = 2000
 _FORMS = (("sample", "model_input", "model_output"), ("sample", "solver_output"), ("sample",))
@@ -69,7 +71,12 @@ class Builder:
         rule = score_rule(self.scorers)
         numbered = enumerate(zip(ids, dataset.rows, strict=True))
         samples = {id: row if "sample_id" in row else {**row, "sample_id": number} for number, (id, row) in numbered}
-        asked = {id: self._asked(sample) for id, sample in samples.items()}
+        asked, faults = self._prompts(samples)
+        if faults:
+            return None, faults
+        if dataset.path.suffix == ".parquet":
+            # Scorers and records read JSON: only prompts have the bytes of cells.
+            samples = {id: walked(row, _without_bytes) for id, row in samples.items()}
         # The hashes cover what affects the score of a row: no aggregation, no threshold.
         excluded: Any = {"dataset": True, "scorers": {"__all__": {"metrics", "score_metric", "threshold"}}}
         definition = file.definition.model_dump(mode="json", exclude=excluded)
@@ -100,6 +107,20 @@ class Builder:
         )
         return task, []
 
+    def _prompts(self, samples: Mapping[str, Mapping[str, Any]]) -> tuple[Mapping[str, RowPrompt], list[Fault]]:
+        """Return the prompt of each row, and the faults of their media."""
+        asked: dict[str, RowPrompt] = {}
+        refused: list[tuple[str, RecordRefused]] = []
+        for id, sample in samples.items():
+            try:
+                asked[id] = self._asked(sample)
+            except RecordRefused as fault:
+                refused.append((id, fault))
+        # Report a fault that every row has only once.
+        is_same = 1 < len(refused) == len(samples) and len({(each.field, each.detail) for _, each in refused}) == 1
+        named = [(each, each.detail if is_same else f"row {id}: {each.detail}") for id, each in refused]
+        return asked, [Fault(keys_of(each.field), each.rule, detail) for each, detail in named]
+
     def _asked(self, sample: Mapping[str, Any]) -> RowPrompt:
         if self.solver is None:
             return RowPrompt(json.dumps(sample, ensure_ascii=False)[:_SHOWN])
@@ -126,6 +147,7 @@ class Builder:
                 line=self.document.place(("definition", "dataset")).line,
                 messages=asked[id].messages,
                 place=place,
+                media=kinds_in((*asked[id].messages, *asked[id].user_turns)),
             )
 
     def _solver(self, model: SingleTurnSolver | MultiTurnSolver | None) -> Solver | None:
@@ -142,7 +164,7 @@ class Builder:
         if model.postprocessor is not None:
             at = (*keys, "postprocessor", "postprocess_snippet")
             postprocess = self._snippet(at, model.postprocessor, ["postprocess"], "postprocessor", _taking(2))
-        return Solver(model, postprocess, responding)
+        return Solver(model, postprocess, responding, self.source.path.parent)
 
     def _scorer(self, key: str, model: ScorerBase, keys: Keys) -> list[Scorer]:
         if isinstance(model, PythonScorer):
@@ -189,6 +211,10 @@ class Builder:
         digest.update(dataset.sha256.encode())
         digest.update(_dump(dict(config.values)))
         return digest.hexdigest()
+
+
+def _without_bytes(value: object) -> object:
+    return None if isinstance(value, Cell) else value
 
 
 def _taking(count: int) -> Callable[[Snippet], None]:

@@ -154,6 +154,13 @@ def check_names(
         yield from _Known(of_row, columns, scores).check(action, (*_ROOT, "actions", number))
 
 
+def columns_in(definition: Definition) -> set[str]:
+    """Return the columns that the templates of the solver name."""
+    templates = () if definition.solver is None else _templates(definition.solver, ())
+    names = [name for _, template in templates for name in template.names]
+    return {name[1] for name in names if name[0] == "sample" and len(name) > 1}
+
+
 def _templates(block: Block, keys: Keys) -> Iterator[tuple[Keys, Template]]:
     for name, field in type(block).model_fields.items():
         yield from _within(getattr(block, name), (*keys, name), is_template(field))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,10 +36,10 @@ class Dataset:
         return list(dict.fromkeys(column for row in self.rows for column in row))
 
 
-def open_dataset(reference: DatasetReference, task: Path) -> Dataset:
-    """Return the data set that the task file ``task`` refers to; raise BadRows."""
+def open_dataset(reference: DatasetReference, task: Path, used: Collection[str] = ()) -> Dataset:
+    """Return the data set to which ``task`` refers, with the bytes in the columns ``used`` as cells; raise BadRows."""
     if reference.path is not None:
-        return _named(reference, None, local_path(task, reference.path))
+        return _named(reference, None, local_path(task, reference.path), used)
     assert reference.key is not None
     for path, described in find_dataset_files(task):
         if described.get("key") == reference.key:
@@ -47,10 +47,10 @@ def open_dataset(reference: DatasetReference, task: Path) -> Dataset:
             given = file.file_path or (file.source.file_path if file.source else None)
             if given is None or (file.file_path and file.source):
                 raise BadRows(f"{path.name}: expected either file_path or source")
-            return _named(reference, file, local_path(path, given))
+            return _named(reference, file, local_path(path, given), used)
     if Path(reference.key).suffix in SUFFIXES:
         # The value of a parameter of the type dataset may be a path.
-        return _named(reference, None, local_path(task, reference.key))
+        return _named(reference, None, local_path(task, reference.key), used)
     known = [str(document["key"]) for _, document in find_dataset_files(task)]
     hint = f"{nearest(reference.key, known, 'there is')} (looked for *.yaml with key and file_path beside the task)"
     raise BadRows(f"no data set has the key {reference.key!r}{hint}")
@@ -83,8 +83,8 @@ def _checked(path: Path, document: YamlDocument) -> DatasetFile:
         raise BadRows(*(fault.at(path.name) for fault in faults)) from None
 
 
-def _named(reference: DatasetReference, file: DatasetFile | None, path: Path) -> Dataset:
-    rows, _, sha256 = read_data(path)
+def _named(reference: DatasetReference, file: DatasetFile | None, path: Path, used: Collection[str]) -> Dataset:
+    rows, _, sha256 = read_data(path, used)
     columns = [reference.id_column or (file.id_column if file else None)]
     columns.append(reference.category_column or (file.category_column if file else None))
     dataset = Dataset(path, rows, sha256, *columns)

@@ -57,7 +57,7 @@ def _faults(error: Any, document: Any, root: Keys) -> Iterator[Fault]:
     keys = (*root, *_keys(error["loc"], document, missing=error["type"] == "missing"))
     if error["type"] == FAULTS:
         for key, rule, detail in error["ctx"]["faults"]:
-            yield Fault((*keys, key) if key else keys, rule, detail)
+            yield Fault(keys if key == "" else (*keys, key), rule, detail)
         return
     yield _fault(error, keys)
 

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from pytest_lmeval.data.rows import BadRows
 from pytest_lmeval.errors import nearest
 from pytest_lmeval.formats.declarative.build import Builder
-from pytest_lmeval.formats.declarative.checks import check_names, check_parts
+from pytest_lmeval.formats.declarative.checks import check_names, check_parts, columns_in
 from pytest_lmeval.formats.declarative.datasets import Dataset, open_dataset
 from pytest_lmeval.formats.declarative.faults import Fault, as_records, validation_faults
 from pytest_lmeval.formats.declarative.models.base import ReadContext
@@ -99,7 +99,7 @@ def _dataset(file: DeclarativeFile, path: Path) -> tuple[Dataset | None, list[Fa
     if reference.key is None and reference.path is None:
         return None, []
     try:
-        return open_dataset(reference, path), []
+        return open_dataset(reference, path, columns_in(file.definition)), []
     except BadRows as fault:
         keys = ("definition", "dataset", "key" if reference.path is None else "path")
         return None, [Fault(keys, "bad_value", each) for each in fault.faults]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pytest_lmeval.data.lines import parse_line
@@ -19,8 +20,11 @@ from pytest_lmeval.formats.persona import Persona, PlayedScript
 from pytest_lmeval.formats.turning import Script, asked_in, by_turn, from_table, said_in, text_of
 from pytest_lmeval.task import FollowUp
 from pytest_lmeval.templates.filters import MEMORY, MemoryBudget
+from pytest_lmeval.templates.rows import PartsTemplate
 from pytest_lmeval.templates.template import Template, TemplateFault, compile_template
 from pytest_lmeval.types import Completion, Exchange, Message, ToolCall
+
+_SOLVER = "definition.solver"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,7 @@ class RowPrompt:
     prompt: str = ""
     messages: tuple[Message, ...] = ()
     model_input: Mapping[str, Any] = field(default_factory=dict)
-    user_turns: tuple[str, ...] = ()
+    user_turns: tuple[Message, ...] = ()
     persona: Persona | None = None
     fault: str = ""
 
@@ -78,10 +82,31 @@ class AnsweredRow:
         return variables
 
 
+@dataclass(frozen=True, slots=True)
+class _Message:
+    """A message that rows fill; error messages call its content ``field``."""
+
+    role: str
+    content: Template | PartsTemplate
+    field: str
+
+    @classmethod
+    def of(cls, role: str, given: str | Sequence[object], field: str) -> _Message:
+        is_text = isinstance(given, str)
+        return cls(role, compile_template(given) if is_text else PartsTemplate.of(given, field), field)
+
+    def fill(self, variables: Mapping[str, Any], folder: Path) -> Message:
+        if isinstance(self.content, Template):
+            return Message(self.role, self.content.render(variables))
+        from pytest_lmeval.media.given import message_of
+
+        return message_of(self.content.fill(variables), self.field, folder, self.role)
+
+
 class Solver:
     """Makes the requests of a row: one request, or a request per turn.
 
-    ``responding`` has the snippets that answer for tools, by tool name.
+    ``responding`` has the snippets that answer for tools, by tool name. ``folder`` holds the task file.
     """
 
     def __init__(
@@ -89,38 +114,46 @@ class Solver:
         model: SingleTurnSolver | MultiTurnSolver,
         postprocess: Snippet | None,
         responding: Mapping[str, Snippet],
+        folder: Path,
     ) -> None:
         self.model = model
+        self._folder = folder
         self.postprocess = postprocess
         self._responding = responding
-        self._turns: list[Template] = []
+        self._turns: list[_Message] = []
         self._user: tuple[Template, Template] | None = None
-        self._messages: list[tuple[str, Template]] = []
+        self._messages: list[_Message] = []
         self._generic: Template | None = None
         self.request_fields: dict[str, Any] = {"stop": tuple(model.stop), "max_tokens": model.max_tokens}
         if isinstance(model, MultiTurnSolver):
-            self._turns = [compile_template(turn.user) for turn in model.turns]
-            system = [("system", compile_template(model.system))] if model.system else []
+            said = enumerate(turn.user for turn in model.turns)
+            self._turns = [_Message.of("user", given, f"{_SOLVER}.turns[{number}].user") for number, given in said]
+            self._messages = [_Message.of("system", model.system, f"{_SOLVER}.system")] if model.system else []
             if model.user is not None:
                 self._user = compile_template(model.user.persona), compile_template(model.user.goal)
-            self._messages = [*system, *(("user", turn) for turn in self._turns[:1])]
             if model.tools:
                 tools = tuple(tool.function() for tool in model.tools)
                 self.request_fields |= {"tools": tools, "tool_choice": model.tool_choice}
         elif isinstance(model.input_builder, ChatInput):
-            messages = model.input_builder.input_messages
-            self._messages = [(each.role, compile_template(each.content)) for each in messages]
+            field = f"{_SOLVER}.input_builder.input_messages"
+            messages = enumerate(model.input_builder.input_messages)
+            self._messages = [
+                _Message.of(one.role, one.content, f"{field}[{number}].content") for number, one in messages
+            ]
         else:
             self._generic = compile_template(model.input_builder.template)
 
     def ask(self, sample: Mapping[str, Any]) -> RowPrompt:
-        """Return the prompt of a row; raise ScoringError if the row cannot fill a template."""
+        """Return the prompt of a row; raise ScoringError if the row cannot fill a template.
+
+        Raise RecordRefused if the row cannot fill a list of texts and media, or its media cannot be read.
+        """
         variables = {"sample": sample, MEMORY: MemoryBudget()}
         try:
             if self._generic is not None:
                 return _generic_input(self._generic.render(variables))
-            filled = [Message(role, template.render(variables)) for role, template in self._messages]
-            turns = tuple(template.render(variables) for template in self._turns)
+            turns = tuple(each.fill(variables, self._folder) for each in self._turns)
+            filled = [*(each.fill(variables, self._folder) for each in self._messages), *turns[:1]]
             played = None if self._user is None else tuple(template.render(variables) for template in self._user)
         except TemplateFault as fault:
             raise ScoringError(f"solver: {fault}") from None
@@ -157,11 +190,10 @@ class Solver:
         """Return the reason why a turn was cut off before the model ended it, or ""."""
         return self._script().stopped(turn)
 
-    def _script(self, user_turns: Sequence[str] = ()) -> Script:
+    def _script(self, user_turns: Sequence[Message] = ()) -> Script:
         assert isinstance(self.model, MultiTurnSolver)
         answers_calls = any(tool.responses is not None for tool in self.model.tools)
-        said = [Message("user", text) for text in user_turns]
-        return Script(said, self._respond if answers_calls else None, self.model.max_rounds)
+        return Script(user_turns, self._respond if answers_calls else None, self.model.max_rounds)
 
     def _respond(self, call: ToolCall) -> str:
         assert isinstance(self.model, MultiTurnSolver)
@@ -217,8 +249,8 @@ def _is_message(value: Any) -> bool:
     return isinstance(value.get("content"), str)
 
 
-def _as_json(messages: Sequence[Message]) -> list[dict[str, str]]:
-    return [{"role": message.role, "content": message.content} for message in messages]
+def _as_json(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    return [message.to_json() for message in messages]
 
 
 def _table(tool: SolverTool) -> list[dict[str, Any]]:

@@ -106,8 +106,12 @@ def line_in(document: Mapping[str, Any], keys: Sequence[str | int]) -> int:
 
 def line_of(document: Mapping[str, Any], field: str) -> int:
     """Return the line of a field that is written as in messages, such as ``mixture.tasks[0]``."""
-    parts = re.findall(r"[^.\[\]]+", field)
-    return line_in(document, [int(part) if part.isdecimal() else part for part in parts])
+    return line_in(document, keys_of(field))
+
+
+def keys_of(field: str) -> Keys:
+    """Return the keys and indexes of a field that is written as :func:`field_name` does."""
+    return tuple(int(part) if part.isdecimal() else part for part in re.findall(r"[^.\[\]]+", field))
 
 
 def field_name(keys: Sequence[str | int]) -> str:

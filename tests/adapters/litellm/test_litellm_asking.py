@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+from base64 import b64encode
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ import pytest
 
 from pytest_lmeval.errors import AdapterError, RequestRefused, TransientError, UsageError
 from pytest_lmeval.loading import make_adapter
-from pytest_lmeval.types import Completion, Generate
+from pytest_lmeval.media.sources import of_bytes
+from pytest_lmeval.types import Completion, Generate, Message
 from tests.adapters.openai.scripted_server import Seen, Step, hangs, json_reply, serving, status
 from tests.needs import installed
+from tests.pictures import CAT
 
 KEY = "sk-CANARY-0123456789-abcdef"
 TOOL = {"name": "search", "description": "Search.", "parameters": {"type": "object", "properties": {}}}
@@ -35,7 +38,7 @@ def _needed() -> None:
 
 
 def _ask(step: Step, model: str = "openai/mock-1", /, **given: Any) -> tuple[Completion | AdapterError, list[Seen]]:
-    request = Generate("2 + 2 =", tools=given.pop("tools", ()))
+    request = Generate(given.pop("prompt", "2 + 2 ="), tools=given.pop("tools", ()))
 
     async def talk(adapter: Any) -> Completion | AdapterError:
         try:
@@ -64,6 +67,17 @@ def test_an_answer_has_its_text_usage_and_cost() -> None:
     sent = json.loads(seen[0].body)
     assert (0, 5, 3) == (sent["temperature"], sent["max_tokens"], sent["seed"])
     assert f"Bearer {KEY}" == seen[0].headers["authorization"]
+
+
+def test_a_picture_is_sent_as_data() -> None:
+    prompt = (Message.of_parts("user", ["What?", of_bytes("image", CAT, "cat.png")]),)
+    answer, (seen,) = _ask(json_reply(REPLY), prompt=prompt)
+    assert isinstance(answer, Completion), answer
+    (message,) = json.loads(seen.body)["messages"]
+    address = f"data:image/png;base64,{b64encode(CAT).decode()}"
+    assert [{"type": "text", "text": "What?"}, {"type": "image_url", "image_url": {"url": address}}] == message[
+        "content"
+    ]
 
 
 def test_prices_are_those_of_litellm_where_it_knows_the_model() -> None:

@@ -146,6 +146,53 @@ def test_the_ledger_has_the_media_and_a_resumed_run_goes_by_their_bytes(
     assert [DOG] == [*media_in(server.requests[5].json)]
 
 
+DECLARATIVE = """
+key: KEY
+display_name: Pets
+definition:
+  dataset: {path: pets.csv}
+  solver: SOLVER
+  scorers: [{type: string_equals, ground_truth: "{{ sample.said }}"}]
+"""
+PARTS = '["What is {{ sample.id }}?", {image: "{{ sample.path }}", detail: low}]'
+ONE_TURN = "{role: system, content: Be brief.}, {role: user, content: PARTS}".replace("PARTS", PARTS)
+SOLVERS = {
+    "asked": f"{{type: single_turn_solver, input_builder: {{type: chat_completion, input_messages: [{ONE_TURN}]}}}}",
+    "talk": f"{{type: multi_turn_solver, turns: [{{user: Hello}}, {{user: {PARTS}}}]}}",
+}
+
+
+def test_a_declarative_task_asks_about_the_pictures_of_its_rows(project: Project, server: ScriptedServer) -> None:
+    project.write("tasks/pets.csv", "id,path,said\nx,cat.png,cat\ny,dog.png,dog\n")
+    for key, solver in SOLVERS.items():
+        project.write(f"tasks/{key}.yaml", DECLARATIVE.replace("KEY", key).replace("SOLVER", solver))
+    project.run("tasks/asked.yaml", "tasks/talk.yaml").assert_outcomes(passed=4)
+    assert sorted([CAT, CAT, DOG, DOG]) == sorted(one for seen in server.requests for one in media_in(seen.json))
+    contents = [seen.json["messages"][-1]["content"] for seen in server.requests]
+    assert {"Hello", "What is x?", "What is y?"} == {
+        one if isinstance(one, str) else one[0]["text"] for one in contents
+    }
+    assert {"low"} == {one[1]["image_url"]["detail"] for one in contents if isinstance(one, list)}
+    ledger = project.ledger()
+    assert "Be brief.\n\nWhat is x?\n[image cat.png, PNG, 73 B]" in ledger["asked:x"]["prompt"]
+    record = {"image": "cat.png", "type": "image/png", "sha256": sha256(CAT).hexdigest(), "size": 73, "detail": "low"}
+    shown = ["What is x?", record]
+    talk = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": shown}]
+    assert talk == ledger["asked:x"]["messages"]
+    assert [None, shown] == [turn.get("parts") for turn in ledger["talk:x"]["details"]["turns"]]
+    refused = project.run("tasks/talk.yaml", "--lm-adapter=toy")
+    refused.stderr.fnmatch_lines(["*task 'talk': adapter toy* accepts no image*examples x, y"])
+
+
+def test_the_ledger_has_the_media_of_later_turns(project: Project, server: ScriptedServer) -> None:
+    turns = [{"user": "Hello."}, {"user": ["What?", {"image": "cat.png"}], "targets": ["cat"]}, {"user": "Thanks."}]
+    project.task("tasks/t.jsonl", {"id": "a", "turns": turns})
+    project.run("tasks/t.jsonl")
+    first, second, third = project.ledger()["t:a"]["details"]["turns"]
+    assert sha256(CAT).hexdigest() == second["parts"][1]["sha256"]
+    assert "parts" not in first.keys() | third.keys()
+
+
 def test_a_changed_picture_is_a_changed_example(project: Project, server: ScriptedServer) -> None:
     kept = ("--lm-baseline=base.json", "--lm-gate=baseline")
     project.run("tasks", *kept, "--lm-update-baseline").assert_outcomes(passed=5)

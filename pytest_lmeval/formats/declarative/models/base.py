@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StringConstraints,
+    Tag,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from pytest_lmeval.errors import nearest
+from pytest_lmeval.errors import RecordRefused, nearest
+from pytest_lmeval.formats.checks import has_media
 from pytest_lmeval.registry import Registry
 from pytest_lmeval.templates.placeholders import PlaceholderError, fill_template, fill_value
 from pytest_lmeval.templates.rows import walked
 from pytest_lmeval.templates.template import TemplateFault, compile_template
+from pytest_lmeval.types import MEDIA_KINDS
 
 FAULTS = "lmeval_faults"
 """The type of an error with the faults of single fields, each ``[field, rule, detail]``."""
@@ -24,6 +36,33 @@ _TEMPLATE, _DATA = "parameters in templates", "parameters in data"
 Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+$", max_length=250)]
 TemplateText = Annotated[str, Field(json_schema_extra={"x-template": "jinja"})]
 """A template that every row fills."""
+_KINDS = [{"required": [kind]} for kind in MEDIA_KINDS]
+_OF_MEDIA: Any = {"oneOf": _KINDS, "dependentSchemas": {"detail": {"required": ["image"]}}}
+_PART = Annotated[dict[Literal["image", "audio", "file", "detail"], TemplateText], Field(json_schema_extra=_OF_MEDIA)]
+_WITH_MEDIA: Any = {"contains": {"type": "object"}}
+
+
+def _checked(value: list[Any]) -> list[Any]:
+    """Refuse a list that is no list of texts and media."""
+    if not has_media(value):
+        raise field_error("bad_type", 'expected a text, or a list of texts and media such as {image: "PATH"}')
+    from pytest_lmeval.media.given import kind_of
+
+    for number, part in enumerate(value):
+        try:
+            kind_of(part, "")
+        except RecordRefused as refused:
+            raise field_error(refused.rule, refused.detail, number) from None
+    return value
+
+
+_TEXT = Annotated[TemplateText, Field(min_length=1)]
+_PARTS = Annotated[list[_TEXT | _PART], Field(json_schema_extra=_WITH_MEDIA), BeforeValidator(_checked), Tag("parts")]
+_BY_TYPE = Discriminator(lambda value: "parts" if isinstance(value, list) else "text")
+Content = Annotated[Annotated[TemplateText, Tag("text")] | _PARTS, _BY_TYPE]
+"""The content of a message: a text, or texts and media, which every row fills."""
+FilledContent = Annotated[Annotated[_TEXT, Tag("text")] | _PARTS, _BY_TYPE]
+"""The same, but the text is not empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +73,8 @@ class ReadContext:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
-def field_error(rule: str, detail: str, field: str = "") -> PydanticCustomError:
-    """Return an error for the field of a validator, or for another ``field`` of the block."""
+def field_error(rule: str, detail: str, field: str | int = "") -> PydanticCustomError:
+    """Return an error for the field of a validator, for another ``field`` of the block, or an element of the field."""
     return PydanticCustomError(FAULTS, "faults of fields", {"faults": [[field, rule, detail]]})
 
 

@@ -10,7 +10,16 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.declarative.actions import Action
-from pytest_lmeval.formats.declarative.models.base import Block, Data, Key, Template, TemplateText, field_error
+from pytest_lmeval.formats.declarative.models.base import (
+    Block,
+    Content,
+    Data,
+    FilledContent,
+    Key,
+    Template,
+    TemplateText,
+    field_error,
+)
 from pytest_lmeval.formats.declarative.models.parameters import Parameter
 from pytest_lmeval.formats.declarative.models.scorers import Scorer
 from pytest_lmeval.formats.tools import check_arguments, check_choice, tools_of
@@ -21,7 +30,7 @@ class InputMessage(Block):
     """One message of the conversation in the prompt."""
 
     role: Literal["system", "user", "assistant"] = Field(description="The role of its author.")
-    content: TemplateText = Template(description="Its text, filled for every row.")
+    content: Content = Template(description="Its text, or a list of texts and media, filled for every row.")
 
 
 class ChatInput(Block):
@@ -63,7 +72,7 @@ class SingleTurnSolver(Block):
 class UserTurn(Block):
     """The user's next message."""
 
-    user: TemplateText = Template(min_length=1, description="The user's message, filled for every row.")
+    user: FilledContent = Template(description="The user's message: a text, or a list of texts and media.")
 
 
 class ToolResponse(Block):

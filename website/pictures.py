@@ -27,6 +27,8 @@ _GATED = ["pytest", "tests/", "-q", "--tb=no", _MODEL, "--lm-baseline=baseline.j
 # The prompt's last line, and how the instruction before it then ends.
 _CHANGE = ('order": "A17"}.\nLook the order up before you say anything about it."""', 'order": "A17"}."""')
 
+# The line of the invoices' prompt that asks for JSON.
+_REPLY = 'Reply with JSON alone: {"number": "...", "total": "..."}'
 # What a terminal shows in lines of one kind, after the third of them.
 _FURTHER = re.compile(r"(?<=\n)(?:interval: .*\n)|(?<=  worse: orders: late-a17\n)(?:  worse: .*\n)+")
 
@@ -132,6 +134,17 @@ def page(picture: Path) -> None:
         photograph(made_worse(Path(folder))[0] / "reports" / "report.html", picture, (1200, 860))
 
 
+def media(picture: Path) -> None:
+    """Make the picture of an example with an image, of the invoices after their prompt was changed."""
+    with tempfile.TemporaryDirectory() as folder:
+        invoices = copied("invoices", Path(folder))
+        subprocess.run([sys.executable, "draw.py"], cwd=invoices, check=True, stdout=subprocess.DEVNULL)
+        task = invoices / "tasks" / "invoices.yaml"
+        task.write_text(task.read_text("utf-8").replace(_REPLY, "Reply in one sentence."), "utf-8")
+        printed(["pytest", "tasks/", "-q", "--tb=no", "--lm-gate=none", "--lm-adapter=scripted:Reader"], invoices)
+        photograph(invoices / "reports" / "report.html", picture, (1200, 640), fragment="#/task/invoices?id=a")
+
+
 # Three models that are wrong in every sum whose number their own number divides, and half as often in rounding.
 _MODELS = """
 import re
@@ -198,7 +211,9 @@ def compared(folder: Path) -> Path:
     return folder
 
 
-def photograph(source: Path, picture: Path, size: tuple[int, int], question: Question | None = None) -> None:
+def photograph(
+    source: Path, picture: Path, size: tuple[int, int], question: Question | None = None, fragment: str = ""
+) -> None:
     """Open an HTML file in Chromium, make the clicks of a ``question``; write a PNG of a window of ``size`` pixels."""
     if not source.is_file():
         raise SystemExit(f"{source}: the run wrote no page")
@@ -208,7 +223,7 @@ def photograph(source: Path, picture: Path, size: tuple[int, int], question: Que
     with running_browser(program) as browser:
         browser.size(*size)
         browser.call("Emulation.setScrollbarsHidden", hidden=True)
-        browser.open(source)
+        browser.open(source, fragment)
         if question is not None:
             walk(browser, question)
             browser.js(f"document.querySelector({json.dumps(question.top)}).scrollIntoView()")
@@ -218,6 +233,7 @@ def photograph(source: Path, picture: Path, size: tuple[int, int], question: Que
 
 PICTURES: Mapping[str, Callable[[Path], None]] = {
     **{question.picture: answering(question) for question in QUESTIONS},
+    "media.png": media,
     "page.png": page,
     "session.svg": session,
 }

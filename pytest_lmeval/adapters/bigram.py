@@ -1,4 +1,4 @@
-"""Log-likelihoods of a model that looks back one byte: arithmetic that a reader can follow."""
+"""Compute log-likelihoods under a model that looks back one byte, with arithmetic that a reader can follow."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _BEGINNING = ord("\n")
 class Bigram:
     """Counts the pairs of UTF-8 bytes in ``texts``, each of them a line.
 
-    Byte ``b`` follows ``a`` with the probability (1 + count of ``ab``) / (256 + count of ``a`` before any byte):
-    every text is possible. The first byte of a text follows a line feed.
+    Byte ``b`` follows ``a`` with the probability (1 + count of ``ab``) / (256 + count of ``a`` before any byte), so
+    that every text is possible. The first byte of a text follows a line feed.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -28,9 +28,9 @@ class Bigram:
         self._likeliest = [max(range(_BYTES), key=lambda then: self._pairs[first, then]) for first in range(_BYTES)]
 
     def log_prob(self, request: LogLikelihood) -> LogProb | AdapterError:
-        """Return the log-probability of the continuation, with a token for each byte; an error if it is empty.
+        """Return the log-probability of the continuation, one token per byte, or an error if there is no text.
 
-        Greedy is each byte's likeliest successor; ties go to the lowest value.
+        The greedy choice is each byte's likeliest successor; in a tie, the lowest byte wins.
         """
         then = _bytes(request.continuation)
         if not then:

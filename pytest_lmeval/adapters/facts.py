@@ -70,7 +70,10 @@ class AdapterFacts:
 
     @classmethod
     def of(cls, adapter: object) -> AdapterFacts:
-        """Return the facts of ``adapter``; raise UsageError for a member of a wrong type. None means no member."""
+        """Return the facts of ``adapter``; raise UsageError for a member of a wrong type.
+
+        A member that is None counts as missing.
+        """
         found = {name: value for name in _ATTRIBUTES if (value := member(adapter, name)) is not None}
         methods = frozenset(filter(partial(method, adapter), ANSWERING_METHODS))
         is_async = iscoroutinefunction(method(adapter, "loglikelihood"))
@@ -200,7 +203,7 @@ _ATTRIBUTES = {
 }
 _CHECKS: Mapping[str, _Check] = {
     **_ATTRIBUTES,
-    # An adapter of a test may keep its answers there.
+    # A test's adapter may keep its answers there.
     "answers": ("True or False", lambda value: True, lambda value: value is not False),
     # Clients have objects for addresses, whose text is the address.
     "base_url": ("a text", lambda value: not callable(value), str),

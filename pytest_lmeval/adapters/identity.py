@@ -43,12 +43,13 @@ class _Module(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The key of an adapter. Adapters that may answer differently have different keys, as far as this is known.
+    """The key of an adapter.
 
-    ``key`` is a SHA-256 over the spec, the options, the source and the ``fingerprint`` of an adapter. Without a
-    ``fingerprint``, the hash also covers attributes with plain values and harmless names, and the attributes of nested
-    objects whose classes belong to the project. ``is_sure`` is True if the key covers everything: the adapter has a
-    ``fingerprint``, or it has a spec and readable source.
+    Adapters have different keys if anything known about them could make them answer differently. ``key`` is a SHA-256
+    over the spec, the options, the source and the ``fingerprint`` of an adapter. Without a ``fingerprint``, the hash
+    also covers attributes with plain values and harmless names, and the attributes of nested objects whose classes
+    belong to the project. ``is_sure`` is True if the key covers everything: the adapter has a ``fingerprint``, or it
+    has a spec and readable source.
     """
 
     key: str
@@ -251,9 +252,9 @@ REPLICATED = (
 class ReplicaFacts:
     """Facts about the model in a replica's process.
 
-    ``attributes`` are the values of REPLICATED in the replica's adapter. It ``generates`` completions and ``scores``
-    log-likelihoods; if it ``streams``, it answers many requests concurrently. ``version`` is this package's version
-    there.
+    ``attributes`` are the values of REPLICATED in the replica's adapter. ``generates`` and ``scores`` say if the model
+    supports completions and log-likelihoods; if it ``streams``, it answers many requests concurrently. ``version`` is
+    this package's version in the replica's process.
     """
 
     name: str

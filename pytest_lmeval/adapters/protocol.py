@@ -63,7 +63,7 @@ class RunningAdapter(ModelAdapter, Protocol):
         """Return the adapter that answers a judge's requests in place of this one."""
 
     def recorded_calls(self, task: str, example: str) -> Mapping[Place, RecordedCall]:
-        """Return the recorded calls of an example's tools; a run then gives back their results, and calls no tool."""
+        """Return the recorded calls of an example's tools; a run then uses the recorded results, and calls no tool."""
 
     @property
     def base_url(self) -> str:
@@ -71,7 +71,7 @@ class RunningAdapter(ModelAdapter, Protocol):
 
     @property
     def unnamed_options(self) -> Collection[str]:
-        """Options whose default applications' requests do not get: they are None then, and left to the server."""
+        """Options without a default in applications' requests: they are None there, and the server decides."""
 
     @property
     def is_ready(self) -> bool:
@@ -86,7 +86,10 @@ class RunningAdapter(ModelAdapter, Protocol):
         """Facts about the model for the board: ``id``, ``revision``, ``sha256``, and a list of ``remarks``."""
 
     think_tags: tuple[str, str] | None
-    """The tags around thoughts, or None, as set by the run. If a prompt ends with the first, the answer repeats it."""
+    """The tags around thoughts, or None, as set by the run.
+
+    If a prompt ends with the first tag, the answer repeats that tag.
+    """
     time_limit_s: float
     """The seconds after which an async adapter must raise AdapterTimeout for a request; the run sets this."""
     cancelled_after_s: float

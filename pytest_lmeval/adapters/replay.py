@@ -32,8 +32,8 @@ class ReplayAdapter:
 
     A record may have ``outputs``, a list with one text per repeat, instead of ``output``. The texts are raw model
     output, and are post-processed like any output. An example that is missing from the file gets an error, never an
-    empty answer. A request of an eval function gets the answer to an equal request in the steps that a run recorded,
-    and a call of one of its tools gets the recorded result.
+    empty answer. A request from an eval function gets the answer to an equal request in the steps that a run recorded.
+    A call of a tool gets the recorded result.
     """
 
     exact = True
@@ -83,7 +83,7 @@ class ReplayAdapter:
         return {} if outputs is None else outputs.calls
 
     def generate_requests(self, requests: Sequence[Generate]) -> list[Completion | AdapterError]:
-        """Return the recorded completion of each request, or an error if the recording has none."""
+        """Return the recorded completion of each request, or an error for a request without a recorded completion."""
         return [self._answer(request) for request in requests]
 
     def _answer(self, request: Generate) -> Completion | AdapterError:
@@ -163,7 +163,7 @@ class ReplayJudge:
             self._recalls[task, example] = Recall(judged.exchanges)
 
     def generate_requests(self, requests: Sequence[Generate]) -> list[Completion | AdapterError]:
-        """Return the recorded reply to each question, or an error if the recording has none."""
+        """Return the recorded reply to each question, or an error for a question without a recorded reply."""
         return [self._answer(request) for request in requests]
 
     def _answer(self, request: Generate) -> Completion | AdapterError:

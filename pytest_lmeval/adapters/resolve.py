@@ -163,7 +163,7 @@ class Resolved(NamedTuple):
 def resolve_profile(spec: str, options: Mapping[str, object], project: Path | None, read: Read = os.getenv) -> Resolved:
     """Resolve ``spec``; ``options`` override its profile, and the profile overrides environment variables.
 
-    A blank variable is treated as missing.
+    A variable that is empty or only whitespace counts as missing.
     """
     found = _resolved(spec, options, _profiles(project), read)
     if found.adapter.startswith("ray:"):
@@ -214,7 +214,7 @@ def _profiles(project: Path | None) -> _Profiles:
 
 
 def _imported_object(module_name: str, object_name: str, project: Path | None) -> Any:
-    """Return an object of a module on the path or in ``project``; raise UsageError if either is missing."""
+    """Return an object of a module on the path or in ``project``; raise UsageError if module or object is missing."""
     spec = f"{module_name}:{object_name}"
     # pytest itself adds no project folder to the path. Add it at the end, so that it shadows nothing.
     if project is not None and str(project) not in sys.path:

@@ -116,7 +116,7 @@ class ToyAdapter:
     fingerprint = "toy.v1"
 
     def generate(self, prompts: Sequence[str]) -> list[str]:
-        """Return one answer per prompt, in order: ``UNKNOWN`` if no pattern fits."""
+        """Return one answer per prompt, in order; the answer is ``UNKNOWN`` if no pattern fits."""
         return [_answer(prompt) for prompt in prompts]
 
     def loglikelihood(self, requests: Sequence[LogLikelihood]) -> list[LogProb | AdapterError]:
@@ -137,7 +137,7 @@ def _answer(prompt: str) -> str:
 
 
 def _voice(question: str, answer: str) -> str:
-    """Word an answer as models do: add a blank after ``Answer:``, and an afterthought below the first line."""
+    """Word an answer as models do: add a space after ``Answer:``, and an afterthought below the first line."""
     if "first line" in question:
         return f"{answer}\nThat is what I would go with."
     return f" {answer}\n" if question.endswith("Answer:") else answer

@@ -46,8 +46,8 @@ class Asked:
 class Attempts:
     """Sends each request in a separate task; a single timer watches all attempts.
 
-    If an attempt times out, ``on_late`` is called with its request and the answer for that attempt; the attempt's task
-    is cancelled, but might not end. Use an instance in only one event loop.
+    If an attempt times out, its task is cancelled, but might not end. ``on_late`` is then called with the request and
+    the answer for that attempt. Use an instance in only one event loop.
     """
 
     def __init__(

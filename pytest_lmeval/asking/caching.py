@@ -25,9 +25,10 @@ MODES = ("use", "read-only", "refresh", "sampled")
 class CacheSettings:
     """The folder of the cache, and its mode, which is one of MODES.
 
-    ``use`` and ``sampled`` read cached answers and store new ones; at a temperature other than 0, only ``sampled`` does
-    so, separately for each example and repeat. ``use`` treats a draw, a request that leaves its temperature to the
-    server, like ``sampled``. ``read-only`` never queries a model. ``refresh`` always does, and stores the answers.
+    ``use`` and ``sampled`` read cached answers and store new answers. At a temperature other than 0, only ``sampled``
+    does so, separately for each example and repeat. If a request leaves its temperature to the server, ``use`` treats
+    it like ``sampled``. ``read-only`` never queries a model. ``refresh`` always queries the model, and stores the
+    answers.
     """
 
     folder: Path
@@ -35,9 +36,10 @@ class CacheSettings:
 
 
 class Cache:
-    """The answer cache of one process of a run, which counts what it saves. It is thread-safe.
+    """The answer cache of one process of a run, which counts its hits and the cost that they save. It is thread-safe.
 
-    ``reading`` describes how answers are parsed: the think tags. ``scrubber`` removes secrets before storing.
+    ``reading`` contains the think tags, which affect how answers are parsed. ``scrubber`` removes secrets before
+    storing.
     """
 
     def __init__(self, settings: CacheSettings, reading: str = "", scrubber: Scrubber | None = None) -> None:
@@ -161,7 +163,7 @@ class CachedAnswers:
 
 
 def _is_draw(request: Request) -> bool:
-    """Return True if a request leaves its temperature to the server: each answer is a draw."""
+    """Return True if a request leaves its temperature to the server, so that each answer is drawn at random."""
     return isinstance(request, Generate) and request.options.get("temperature", 0) is None
 
 

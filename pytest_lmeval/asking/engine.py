@@ -37,9 +37,9 @@ class Hooks:
 
     ``recall`` returns the answers to the requests of a key if all are known, or else None. ``converse`` returns the
     conversation that a request of a key begins, or None. ``while_waiting`` is called with the engine at intervals while
-    :meth:`Engine.respond` waits. ``start`` returns a helper process, started early or just now; without it, the engine
-    starts one on demand. ``keep`` is called with the answers of a job as they arrive, in a thread of the transport, and
-    returns True if it records them.
+    :meth:`Engine.respond` waits. ``start`` returns a helper process, started early or just now; without ``start``, the
+    engine starts a helper process on demand. ``keep`` is called with the answers of a job as they arrive, in a thread
+    of the transport, and returns True if it records them.
     """
 
     recall: Callable[[Any, Sequence[Request]], Sequence[Response] | None] | None = None
@@ -65,12 +65,13 @@ class Engine:
     """Queries the adapter ahead of the examples, which are scored one by one.
 
     ``plan`` declares which keys belong together, and their order. From the first ``respond`` on, the engine keeps a
-    window of requests in flight: the next batch for a batch adapter, the next window for an adapter with a
-    ``request_window``, and four times its concurrency for an async adapter. The engine never holds more requests than
-    this window. ``jobs``, by key, are sent but not yet delivered. The engine collects ``together`` requests before it
-    sends them. ``stopped`` is the reason to send no more requests, if any. The response to a request that begins a
-    conversation arrives after the conversation's last answer. Engines of one run share its ``budget``; other engines
-    create one from the policy's limit. Answers known to ``hooks.recall`` or ``cache`` are not requested.
+    window of requests in flight, and never holds more requests than this window. The window is the next batch for a
+    batch adapter, the next ``request_window`` requests for an adapter that sets this number, and four times its
+    concurrency for an async adapter. ``jobs`` maps keys to jobs that were sent but not yet delivered. ``together`` is
+    the number of requests that the engine collects before it sends them. ``stopped`` is the reason to send no more
+    requests, if any. The response to a request that begins a conversation arrives after the conversation's last answer.
+    Engines of one run share its ``budget``; other engines create a budget from the policy's limit. Answers known to
+    ``hooks.recall`` or ``cache`` are not requested.
     """
 
     def __init__(

@@ -65,7 +65,7 @@ class Budget:
         return not is_at_least(self._limit, self.spent)
 
     def take(self, requests: int, room: int, wake: Callable[[], None]) -> Sent | BudgetSpent | None:
-        """Return ``requests`` as sent if ``room`` requests fit; otherwise return None and call ``wake`` once, later.
+        """Return ``requests`` as sent if ``room`` requests fit; otherwise return None, and later call ``wake`` once.
 
         ``room`` counts all requests that are useless without each other. ``wake`` is called when another attempt may
         succeed. BudgetSpent is final for all callers, because no requests are in flight.
@@ -167,7 +167,7 @@ class Outage:
         self.ended: AdapterDown | None = None
 
     def room(self) -> int | None:
-        """Return how many requests may be in flight: at first one, then as many as can end the run; None: no limit."""
+        """Return how many requests may be in flight: first one, then as many as can end a run; None means no limit."""
         if self._works or self.ended or (self._has_notes and not self._repeats):
             return None
         return REPEATS_AT_FIRST - self._repeats if self._has_notes else 1

@@ -45,8 +45,8 @@ class Waits:
 class Opening:
     """Sends the first request alone, so that a single request reveals a fault that would affect all requests.
 
-    Allows ``room()`` requests in flight until it returns None, for at most ``ALONE_S`` seconds; then calls ``on_open``.
-    If ``is_open``, the model is known to answer. Use an instance in only one event loop.
+    Allows ``room()`` requests in flight until ``room`` returns None, but for at most ``ALONE_S`` seconds, and then
+    calls ``on_open``. If ``is_open``, the model is known to answer. Use an instance in only one event loop.
     """
 
     def __init__(self, room: Callable[[], int | None], on_open: Callable[[], None], *, is_open: bool = False) -> None:

@@ -13,7 +13,7 @@ DEFAULT_BATCH_SIZE = 8
 _FIRST_BACKOFF_S = 0.5
 _LONGEST_BACKOFF_S = 60.0
 LONGEST_WAIT_S = 600.0
-"""The longest wait that a server may demand, in seconds; a longer one ends the run."""
+"""The longest wait that a server may demand, in seconds; a longer wait ends the run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Run conversations, in which a response takes several requests that depend on earlier answers.
 
-A round consists of a job's requests that can be sent together: for a batch adapter, the next turn of all examples in
-the batch; for an async adapter, whose jobs are single examples, the next turn of one example.
+A round consists of a job's requests that can be sent together. For a batch adapter, a round is the next turn of all
+examples in the batch. For an async adapter, whose jobs are single examples, it is the next turn of one example.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def begin(job: Job, begun: Mapping[int, Conversation]) -> None:
 
 
 class Rounds:
-    """Runs the rounds of jobs with conversations; its own thread computes each next round.
+    """Runs the rounds of jobs with conversations; a separate thread computes each next round.
 
     ``submit`` queues jobs for a transport.
     """

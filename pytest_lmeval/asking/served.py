@@ -72,7 +72,7 @@ class Served:
             found = ask(self._adapter, asked, think_tags=None, cuts=False)
             for place, answer in zip(places, found, strict=True):
                 if is_of_several(answer):
-                    # A single request may have failed the call for all.
+                    # A single request may have made the call fail for all requests.
                     (answer,) = ask(self._adapter, [requests[place]], think_tags=None, cuts=False)
                 answers[place] = answer
         unplanned = AdapterError(f"adapter {adapter_name(self._adapter)}: plan_window omitted the request")

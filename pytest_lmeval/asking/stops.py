@@ -1,6 +1,6 @@
 """End answers at the stop texts of their requests, after the thoughts before them.
 
-Some adapters ignore stop texts or send only some of them, and servers apply them to thoughts, too.
+Some adapters ignore stop texts or send only some of them, and servers also apply stop texts to thoughts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COUNTED = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost", "l
 def with_stops(
     answers: Sequence[Answer], requests: Sequence[Request], ask: Callable[[list[Request]], list[Answer]]
 ) -> list[Answer]:
-    """Return the answers, cut at stop texts; ``ask`` requests again what a stop text ended in its thoughts."""
+    """Return the answers, cut at stop texts; ``ask`` repeats requests whose answers ended within their thoughts."""
     found = [_cut(answer, request) for answer, request in zip(answers, requests, strict=True)]
     stopped = [number for number, answer in enumerate(found) if _is_stopped_thinking(answer, requests[number])]
     again = ask([_without_stops(requests[number]) for number in stopped]) if stopped else ()
@@ -34,7 +34,7 @@ def with_stops(
 async def answer_with_stops(attempts: Attempts, asked: Asked, request: Generate) -> Answer:
     """Return the answer to one attempt at ``request``, cut at its stop texts.
 
-    Once a stop text has ended thoughts of the model, ``attempts`` sends none.
+    Once a stop text has ended thoughts of the model, ``attempts`` sends no stop texts.
     """
     if isinstance(request.stop, AsSent):
         return await attempts.send(asked, request)
@@ -65,7 +65,7 @@ def _cut(answer: Answer, request: Request) -> Answer:
     end = first_stop(answer.text, _stops_of(request)) if isinstance(answer, Completion) else None
     if end is None or not isinstance(answer, Completion):
         return answer
-    # The log-probabilities also cover the rest.
+    # The log-probabilities also cover the text that was cut off.
     return replace(answer, text=answer.text[:end], finish_reason="stop", logprobs=())
 
 

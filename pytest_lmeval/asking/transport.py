@@ -24,8 +24,8 @@ class Job:
 
     ``failure`` is an exception that stops the run. A thread of the transport calls ``on_answer`` once with the answered
     or failed job, and then sets it to None. Waiting for the job includes this call. ``talks`` holds one conversation
-    per request, if any may have follow-ups. ``is_kept`` means that the answers are recorded. ``known`` are answers by
-    position that need not be requested.
+    per request, if any request may have follow-ups. ``is_kept`` means that the answers are recorded. ``known`` are
+    answers by position that need not be requested.
     """
 
     requests: list[Request] = field(default_factory=list)
@@ -170,7 +170,7 @@ class Sender:
         return Job([job.requests[place] for place in places], on_answer=partial(self._join, job, places))
 
     def _join(self, job: Job, places: Sequence[int], asked: Job) -> None:
-        """Answer ``job`` with known and new answers, and store the new ones."""
+        """Answer ``job`` with known and new answers, and store the new answers."""
         if asked.failure is not None:
             self._inbox.fail(job, asked.failure)
             return

@@ -38,7 +38,7 @@ class _Addition:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Add or update all files, or no file; return 1 for a bad file, raise UsageError for an occupied path."""
+    """Add or update either all files or no file; return 1 for a bad file, and raise UsageError for an occupied path."""
     project = Project()
     folder = options.to or project.folders[0]
     faults: list[str] = []

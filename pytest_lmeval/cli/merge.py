@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _note(merged: Sequence[_Merged]) -> None:
-    """Write annotations and the step summary of GitHub Actions, as a run of pytest does."""
+    """Write annotations and the step summary for GitHub Actions, as a pytest run does."""
     from pytest_lmeval.report.github import add_step_summary, commands
 
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
@@ -209,7 +209,7 @@ def _write(merged: _Merged, options: argparse.Namespace) -> list[Path]:
 
     comparison = (board.facts.gate or {}).get("comparison")
     write_report(page, board.to_json(), examples_of(run), comparison, before)
-    # Do this last: if the board exists, all files do.
+    # Do this last: if the board exists, all files exist.
     write_leaderboard(board, whole, include_per_example=options.include_per_example)
     return paths
 

@@ -30,7 +30,7 @@ def show(lines: Iterable[str]) -> None:
 
 
 def show_tables(lines_for: Callable[[Screen], Iterable[str]]) -> None:
-    """Print the lines for a screen, whose tables are as wide as the terminal; in a pipe, they have any width."""
+    """Print lines with tables; in a terminal, the tables fit its width, and in a pipe, they may have any width."""
     is_limited = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal()
     screen = Screen(shutil.get_terminal_size().columns if is_limited else None)
     show(lines_for(screen))

@@ -46,7 +46,7 @@ class Asker:
     An answer in ``known`` is used once per request; ``note`` is called with every other answer, in the asking thread.
     Requests from one turn of the loop form one message; so do requests from threads that arrive while another thread
     sends. Requests for a batch adapter are collected for 5 ms or until the batch is full, unless no other example can
-    send any.
+    send a request.
     """
 
     def __init__(
@@ -80,10 +80,10 @@ class Asker:
         return model if model and is_there else self.name
 
     async def ask(self, request: Generate, sent: Generate | None = None) -> Completion:
-        """Return the answer to a request; raise AdapterError or BudgetSpent without an answer.
+        """Return the answer to a request; raise AdapterError or BudgetSpent if there is no answer.
 
-        Options that the adapter rejects are an error, unless ``sent`` replaces the request: see :meth:`taken`. Works in
-        any event loop.
+        Options that the adapter rejects are an error, unless ``sent`` replaces the request: see :meth:`taken`. This
+        works in any event loop.
         """
         if self._loop.thread is threading.current_thread():
             return await self._ask(request, sent)
@@ -105,7 +105,7 @@ class Asker:
         return replace(request, prompt=prompt, options=options, tools=tools), left_out
 
     def ask_blocking(self, request: Generate) -> Completion:
-        """Like :meth:`ask`, but block until the answer arrives; for any thread except the loop's."""
+        """Return or raise as :meth:`ask` does, but block until the answer arrives; for any thread except the loop's."""
         known, request, sent = self._prepared(request)
         if known is not None:
             return known

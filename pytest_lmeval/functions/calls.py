@@ -46,7 +46,7 @@ class Finding:
 
 
 def as_score(value: Any, why: str) -> tuple[Any, str]:
-    """Return the truth and the text of a finding, without the text if there is another reason; keep other values."""
+    """Split a finding into truth and text, or no text if there is another reason; return other values unchanged."""
     return (value.holds, why or value.why) if isinstance(value, Finding) else (value, why)
 
 
@@ -61,9 +61,9 @@ def match(calls: Sequence[Any], expected: Sequence[Any], mode: Mode = "strict") 
     """Check ``lm.calls`` against ``expected``: pairs ``(name, arguments)``, or a name for any arguments.
 
     ``strict`` requires exactly these calls in this order, and ``unordered`` requires exactly these calls in any order.
-    ``subset`` allows no other calls, but some of these may be missing. ``superset`` requires all of these calls, and
-    allows others. Arguments are compared as JSON. Raises UsageError for an unknown mode, for a value that is not a
-    call, and for ``superset`` without calls, which every trajectory would match.
+    ``subset`` allows only these calls, but some of them may be missing. ``superset`` requires all of these calls, and
+    allows further calls. Arguments are compared as JSON. Raises UsageError for an unknown mode, for a value that is not
+    a call, and for ``superset`` without calls, which every trajectory would match.
     """
     if mode not in get_args(Mode):
         raise UsageError(f"match: mode: {not_one_of(mode, get_args(Mode))}")
@@ -138,7 +138,7 @@ def in_order(trace: Iterable[Step], *names: str) -> Finding:
 
 
 def max_steps(trace: Iterable[Step], limit: int, *, kind: str | None = None) -> Finding:
-    """Check that there are at most ``limit`` steps, of any kind, or of the ``kind`` such as ``request`` or ``tool``.
+    """Check that there are at most ``limit`` steps of the ``kind``, such as ``request`` or ``tool``, or of any kind.
 
     Raises UsageError for a limit below 0.
     """

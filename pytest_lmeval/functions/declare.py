@@ -109,7 +109,7 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one per property of a tas
     ``metadata`` has keys for each example, such as ``must_pass`` or ``cluster``.
 
     ``repeats`` is the number of runs of each example, and overrides ``--lm-repeats``. With ``passes``, an example
-    passes if at least that many of its repeats do; its score is still their mean.
+    passes if at least that many of its repeats pass; its score is still the mean of all repeats.
 
     ``fails`` are exceptions of the application that score 0, such as a validation error for a reply; any other
     exception makes the example an error. ``variants`` maps names to values. The function runs on the same rows once

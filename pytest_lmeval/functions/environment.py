@@ -37,8 +37,8 @@ _NAMES = (*_V1, *_ROOT, *_KEYS, _TYPE, *_DEFAULTS, *_REMOVED, *_NO_PROXY)
 def pointed(lm: LmBase) -> Iterator[None]:
     """Point clients to the example of ``lm``, with a new address for each repeat; restore all variables afterwards.
 
-    The clients of OpenAI, Azure OpenAI and Anthropic read these variables, and so do some others. Child processes
-    inherit the variables.
+    The clients of OpenAI, Azure OpenAI and Anthropic read these variables, and so do some other clients. Child
+    processes inherit the variables.
     """
     before = {name: os.environ[name] for name in _NAMES if name in os.environ}
     module, members = _of_module(before)
@@ -82,7 +82,7 @@ def _api_type(before: Mapping[str, str]) -> str:
 
 
 def _with_loopback(before: Mapping[str, str], name: str) -> str:
-    """Return the hosts that need no proxy, including this machine; each variable falls back to the other."""
+    """Return the hosts that need no proxy, including this machine; each of the two variables defaults to the other."""
     given = before.get(name) or next((before[each] for each in _NO_PROXY if before.get(each)), "")
     hosts = [host for each in given.split(",") if (host := each.strip())]
     return ",".join([*hosts, *(host for host in _LOOPBACK if host not in hosts)])

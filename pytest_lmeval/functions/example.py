@@ -255,7 +255,7 @@ class ExampleState:
         return self.unanswered
 
     def refuse(self, message: str) -> NoReturn:
-        """Make the example an error; raise it as ScoringError with the caller's position."""
+        """Make the example an error; raise that error as a ScoringError with the caller's position."""
         error = ScoringError(f"{place()}: {message}")
         self.fail(error)
         raise error
@@ -350,7 +350,7 @@ def _equal_before(state: ExampleState, step: Step) -> int:
 
 
 def _as_given(message: Message, ids: Mapping[str, str]) -> Message:
-    """Return a message with the call ids of the server, which may have a meaning there."""
+    """Return a message with the server's own call ids, which may have a meaning for the server."""
     calls = tuple(call._replace(id=ids.get(call.id, call.id)) for call in message.tool_calls)
     return replace(message, tool_calls=calls, tool_call_id=ids.get(message.tool_call_id, message.tool_call_id))
 

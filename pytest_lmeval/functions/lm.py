@@ -60,10 +60,10 @@ class _ToolMethods:
     ) -> Callable[_Given, _Result]:
         """Return ``function``, with each call recorded as a step of the kind ``tool``.
 
-        ``replay:`` and ``--lm-resume`` return recorded results, which they look up by name, arguments, and the number
-        of equal calls before. Arguments and results must be JSON values. If an example has no result yet, its tools run
-        again, except tools with ``once``, for payments and mail. The calls of such tools are written to disk before
-        they begin and when they end.
+        Runs with ``replay:`` or ``--lm-resume`` return recorded results, which they look up by name, arguments, and the
+        number of earlier equal calls. Arguments and results must be JSON values. If an example has no result yet, its
+        tools run again, except tools with ``once``, which is meant for payments and mail. Each call of a tool with
+        ``once`` is written to disk before it begins and when it ends.
         """
         from pytest_lmeval.functions.tools import example_tools, recorded_tool
 
@@ -157,7 +157,7 @@ class LmBase(_ToolMethods, Trajectory):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """HTTP headers for a service of the application, which passes ``baggage`` on with its own requests.
+        """HTTP headers for requests to an application's service, which passes ``baggage`` on with its own requests.
 
         Requests that reach the address ``lm_base_url`` with this header belong to the example until it ends.
         """
@@ -166,7 +166,7 @@ class LmBase(_ToolMethods, Trajectory):
         return header_of(self.token)
 
     def client(self, shared: _Client) -> _Client:
-        """Return a copy of a client for this example: OpenAI's, Anthropic's or a similar one.
+        """Return a copy of a client, such as OpenAI's or Anthropic's, for this example.
 
         Raise TypeError if the client has no ``with_options(base_url=...)``.
         """
@@ -333,9 +333,9 @@ class Lm(LmBase):
         """Return a user simulated by the model of ``--lm-user``, which defaults to the judge.
 
         ``async for said in user: user.reply(await answer(said))`` runs until the user is done, or has sent
-        ``max_turns`` messages. The simulated user sees only the replies. An unreadable reply of the simulating model is
-        requested once more. A second one, or a loop body without a reply, raises ScoringError and makes the example an
-        error.
+        ``max_turns`` messages. The simulated user sees only the replies. If the simulating model's reply is unreadable,
+        it is requested once more. A second unreadable reply, or a loop body without a reply, raises ScoringError and
+        makes the example an error.
         """
         from pytest_lmeval.formats.persona import Persona
         from pytest_lmeval.functions.user import User
@@ -352,12 +352,12 @@ class Lm(LmBase):
     ) -> Coroutine[Any, Any, McpServer]:
         """Return a server of the Model Context Protocol: its ``tools`` for ``lm.ask``, and ``await server.call(...)``.
 
-        ``server`` is a command, with its parts in a list or a text, or an http address. Calls of its tools are steps,
-        as are calls of :meth:`tool`. With ``replay:``, no server starts. The command runs with the few environment
-        variables that the SDK passes on, and with ``env``. The server ends with the example. With ``shared``, one
-        server lasts until the run ends, and all examples with the same command or address use it; each worker process
-        has its own server. If a server does not reply within ``timeout`` seconds, this raises ScoringError and makes
-        the example an error.
+        ``server`` is a command, with its parts in a list or a text, or an http address. Calls of the server's tools are
+        recorded as steps, like calls of a function from :meth:`tool`. With ``replay:``, no server starts. The command
+        runs with the few environment variables that the SDK passes on, and with ``env``. The server ends with the
+        example. With ``shared``, one server lasts until the run ends, and all examples with the same command or address
+        use it; each worker process has its own server. If a server does not reply within ``timeout`` seconds, this
+        raises ScoringError and makes the example an error.
         """
         from pytest_lmeval.functions.mcp_server import McpServer
         from pytest_lmeval.functions.tools import example_tools

@@ -1,4 +1,4 @@
-"""Run eval functions in an event loop, in its own thread, and keep their output apart.
+"""Run eval functions in an event loop in a separate thread, and keep the output of each example separate.
 
 If an application blocks this loop, requests continue, because they run in another loop. The output of each concurrent
 example is collected separately.
@@ -65,7 +65,7 @@ class Loop:
             return self._loop
 
     def route_prints(self) -> None:
-        """Route prints to examples from now on, if the loop might run any."""
+        """Route prints to examples from now on, if the loop might run examples."""
         if self._loop is not None:
             self._before_steps()
 

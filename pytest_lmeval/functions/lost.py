@@ -41,7 +41,7 @@ def example_of(task: asyncio.Task[Any] | None) -> ExampleState | None:
 
 
 def record_lost(state: ExampleState, lost: str) -> None:
-    """Record an exception that an example's function did not see; only the first one counts."""
+    """Record an exception that an example's function did not see; only the first exception counts."""
     state.lost = state.lost or lost
 
 

@@ -39,7 +39,7 @@ class FunctionHashes:
         """Return 16 hexadecimal digits for a function's code and decisive score, or "" if the file does not contain it.
 
         ``name`` is the function's qualified name. ``called`` maps qualified names to the test functions that it calls.
-        The function's own name, blanks, comments, docstrings and decorators do not affect the hash.
+        The function's own name, whitespace, comments, docstrings and decorators do not affect the hash.
         """
         node = self._nodes.get(name)
         if node is None:

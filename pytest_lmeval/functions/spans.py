@@ -62,9 +62,9 @@ _USAGE = {
 
 @dataclass(slots=True)
 class _Open:
-    """A span of a running example. It may end before its children begin.
+    """A span of a running example.
 
-    If ``is_counted``, a nested step has the span's tokens.
+    The span may end before its children begin. If ``is_counted``, a nested step already counts the span's tokens.
     """
 
     state: ExampleState

@@ -27,8 +27,8 @@ class Step:
     ``error`` explains a missing output. A ``cached`` answer comes from another run and costs nothing in this run. A
     request that the application ``cancelled`` has no answer and no error. If a request ``may_fail``, its failure is not
     an error of the example. For a request of an application's own client, ``client`` has the requested ``model``, the
-    ``options`` that comparisons use, the names of the ``dropped`` fields, and under ``kept`` the example that the
-    client is left over from. For ``lm.ask``, ``client`` has only the ``model``, if the call names a model.
+    ``options`` that comparisons use, and the names of the ``dropped`` fields. If the client is left over from another
+    example, ``kept`` names that example. For ``lm.ask``, ``client`` has only the ``model``, if the call names a model.
     ``served_by`` is the server's name for the model. ``adapter_key`` distinguishes judges of the same name. ``verdict``
     is a judge's verdict, and ``reason`` is the reason for it. ``extra`` has the unknown fields of the answer, which
     reports do not show.

@@ -370,7 +370,7 @@ def lm(request: pytest.FixtureRequest, lm_engine: Any, lm_judge: Any) -> Iterato
 
 @pytest.fixture(scope="session")
 def lm_base_url(lm_engine: Any, lm_judge: Any, pytestconfig: pytest.Config) -> str:
-    """Provide a base URL for requests outside of examples; those with lm.token as key, or lm.headers, are of one."""
+    """Provide a base URL for requests outside of examples; lm.token or lm.headers assigns a request to an example."""
     from pytest_lmeval.plugin.asking.state import run_state
     from pytest_lmeval.plugin.evals.item import session_of
     from pytest_lmeval.plugin.evals.process import serve

@@ -70,20 +70,20 @@ class Sandbox:
         """Run the program as ``__main__`` to its end; it can read ``stdin``.
 
         The status is ``pass`` if the program reached its end. ``sys.exit()`` with the status 0 passes, too, but the
-        only answer is then ``raised`` with the text ``SystemExit: 0``. A program that searches its own process for the
-        token that reports the end can forge the report.
+        only answer is then ``raised`` with the text ``SystemExit: 0``. A program that finds the token for this report
+        in its own process can forge the report.
         """
         return self._twice(lambda: self._script(program, limits, stdin))
 
     def check(self, program: str, tests: str, entry_point: str, limits: Limits) -> ProgramRun:
         """Run ``check(candidate)`` of the source ``tests`` in a second process, against the program's ``entry_point``.
 
-        The candidate, and each other function of the program that the tests name, is a call into the program's
-        process. Arguments and values cross as plain data, including changes to lists, dicts and sets that were passed;
-        exceptions of built-in types are raised again. The program thus shares no object with the tests, and cannot
-        find or change what they expect. A program that returns anything but plain data fails. The status is ``pass``
-        if the tests ran to their end. The run is ``forgeable`` if the tests called a function of the program besides
-        the candidate, or if the candidate changed its arguments: the program then influences its own tests.
+        The candidate, and each other function of the program that the tests name, is a call into the program's process.
+        Arguments and values cross as plain data, including changes to lists, dicts and sets that were passed;
+        exceptions of built-in types are raised again. The program thus shares no object with the tests, and cannot find
+        or change what the tests expect. A program that returns anything but plain data fails. The status is ``pass`` if
+        the tests ran to their end. The run is ``forgeable`` if the tests called a function of the program besides the
+        candidate, or if the candidate changed its arguments: the program then influences its own tests.
         """
         return self._twice(lambda: self._check(program, tests, entry_point, limits))
 

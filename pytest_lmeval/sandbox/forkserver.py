@@ -1,4 +1,4 @@
-"""Fork programs from one server process; the kernel confines each of them."""
+"""Fork programs from one server process; the kernel confines each program."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _start(root: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
 
 
 def _end(process: subprocess.Popen[bytes], control: socket.socket, root: scratch.Scratch, owner: int) -> None:
-    """End a server and, with it, its programs; in a fork of its owner, leave it alone."""
+    """End a server together with its programs; in a fork of the server's owner, leave them alone."""
     control.close()
     if os.getpid() != owner:
         # Not a child of this process, so waiting for it would fail.

@@ -1,4 +1,4 @@
-"""Detect programs that only wait: they use no CPU time, want none, and write nothing."""
+"""Detect programs that only wait: they neither use nor need CPU time, and write nothing."""
 
 from __future__ import annotations
 

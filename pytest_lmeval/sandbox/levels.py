@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A name, and the probes of the layers by their names, in the order in which the child applies them."""
+    """A level: its name, and the probes of its layers by layer name, in the order in which the child applies them."""
 
     name: str
     layers: Mapping[str, str]

@@ -27,7 +27,7 @@ _probed: list[ForkLauncher] = []
 
 
 def open_sandbox(level: str | None = None, *, workers: int = 1, packages: Sequence[str] = ()) -> Sandbox:
-    """Return a sandbox of the named level, by default the best available; its first program starts it.
+    """Return a sandbox of the named level, by default the best available; the sandbox starts with its first program.
 
     ``workers`` is the number of processes in this run that share the CPUs, each with its own sandbox. ``packages`` are
     installed distributions that programs may import at the level ``confined``, with their dependencies; the limit on
@@ -111,11 +111,11 @@ def execute_code(
 ) -> ExecutionResult:
     """Run ``code`` as a script in ``sandbox``, by default at the best level available, and return how it ended.
 
-    ``timeout`` is in seconds of CPU time. A program that only waits is ended two seconds after that; a program that
-    works a little in between is ended after three times ``timeout`` and two seconds. ``maximum_memory_bytes`` limits
-    the address space; None sets no limit. Printing or leaving early cannot forge success, but a program that searches
-    its own process for the harness's token could report it; if that matters, ask for values, as the ``code_exec``
-    metric does. Raises `SandboxError` if the code could not be run.
+    ``timeout`` is in seconds of CPU time. The sandbox ends a program that only waits ``timeout`` plus two seconds after
+    it begins to wait, and ends any program after three times ``timeout`` plus two seconds of real time.
+    ``maximum_memory_bytes`` limits the address space; None sets no limit. Printing or exiting early cannot forge
+    success, but a program that finds the harness's token in its own process could. If that matters, ask for values, as
+    the ``code_exec`` metric does. Raises `SandboxError` if the code could not be run.
     """
     limits = Limits(cpu_s=timeout, wall_s=3 * timeout + 2, memory_bytes=maximum_memory_bytes)
     run = (sandbox or _shared()).script(code, limits)

@@ -19,9 +19,9 @@ class Limits:
     guards against programs that wait for ever; its default, ten times ``cpu_s`` plus ten seconds, leaves room for a
     busy machine. If ``/proc`` exists, a program that only sleeps is ended earlier: after ``cpu_s`` plus two seconds at
     a stretch, or twice as long in total. ``memory_bytes`` (address space; None for no limit), ``file_bytes`` and
-    ``open_files`` apply to each process. ``output_bytes`` limits the end of stdout, and of stderr, that is recorded.
-    ``processes`` applies at levels that let a program start processes. ``disk_bytes`` limits all files of a program
-    together at the level ``confined``.
+    ``open_files`` apply to each process. ``output_bytes`` limits how much of the end of stdout, and of stderr, is
+    recorded. ``processes`` applies at levels that let a program start processes. ``disk_bytes`` limits all files of a
+    program together at the level ``confined``.
     """
 
     cpu_s: float = 3.0
@@ -45,7 +45,7 @@ class Limits:
 
     @property
     def idle_s(self) -> float:
-        """The wall seconds that a program may wait at a stretch: it uses no CPU time and wants none."""
+        """The wall seconds that a program may wait at a stretch: it neither uses nor needs CPU time."""
         return self.cpu_s + 2
 
     @property
@@ -95,8 +95,8 @@ class ProgramRun:
 class ExecutionResult:
     """The outcome of a script.
 
-    ``success`` is true if it ran to its end without an uncaught exception; a script that calls ``sys.exit()`` has not
-    reached its end. ``error`` is one line such as ``ZeroDivisionError: division by zero``, or None.
+    ``success`` is true if the script ran to its end without an uncaught exception; a script that calls ``sys.exit()``
+    has not reached its end. ``error`` is one line such as ``ZeroDivisionError: division by zero``, or None.
     """
 
     success: bool

@@ -84,8 +84,8 @@ class Session:
     def ask(self, message: Mapping[str, Any] | list[Any], *, keep: bool = False) -> list[Any]:
         """Send one request and return the answer; raise `ProgramEndError` if the program ends first.
 
-        The answer is a list that begins with its kind. A malformed answer has the kind ``unfit``, and so does one that
-        would take too much memory here, together with the answers that the caller chose to ``keep``.
+        The answer is a list that begins with its kind. A malformed answer has the kind ``unfit``. So does an answer
+        that would take too much memory here, together with the answers that the caller chose to ``keep``.
         """
         self._outgoing += frame(message)
         if not self._ready:

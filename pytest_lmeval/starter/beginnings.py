@@ -21,7 +21,7 @@ class Beginning:
     """Files by their path in the project, and the paths to run.
 
     ``imports`` means that the files import modules of the project. ``has_ids`` means that each example has an id, by
-    which it can be paired after its prompt changed.
+    which it can be paired after its prompt changes.
     """
 
     files: Mapping[str, str]
@@ -33,7 +33,7 @@ class Beginning:
 def beginning(folder: Path, model: ChosenModel, rows: QuestionRows | None, *, function: bool) -> Beginning:
     """Return an eval function, a task over the user's rows, or a small task of questions.
 
-    A project with the toy gets tasks that the toy knows; a project with another model gets common questions.
+    A project with the toy model gets tasks that the toy model can answer; any other project gets common questions.
     """
     if function:
         return _function(folder, model, rows)

@@ -25,7 +25,8 @@ _NUMBER = re.compile(r"\s*[-+]?\d[\d,]{0,30}(\.\d{1,30})?\s*")
 class QuestionRows:
     """A file of rows: its columns for the question and for the answer, and the answers, each as text.
 
-    ``id`` is a template that is unique for each row, "" for the column ``id``, None if two rows are equal.
+    ``id`` is a template whose text is unique for each row. It is "" for the column ``id``, and None if two rows are
+    equal.
     """
 
     path: Path
@@ -51,7 +52,7 @@ class QuestionRows:
 def read_columns(path: Path, question: str = "", answer: str = "") -> QuestionRows:
     """Return the rows of a file; ``question`` and ``answer`` name the columns if they do not have usual names.
 
-    Raises UsageError if the file cannot be read, has no rows, or has no clear column for one of the two.
+    Raises UsageError if the file cannot be read, has no rows, or has no clear column for the question or the answer.
     """
     if path.suffix not in SUFFIXES:
         raise UsageError(f"--from {path}: expected a file that ends in {', '.join(SUFFIXES)}")

@@ -75,7 +75,7 @@ def parse_model(spec: str, base_url: str = "") -> ChosenModel:
 
 
 def of_application(model: ChosenModel) -> ChosenModel:
-    """Return the model for an application that names it in each request; unchanged without a server."""
+    """Return the model for an application that names it in each request; without a server, return it unchanged."""
     kind, _, name = model.spec.partition(":")
     return replace(model, spec=f"{kind}:", named=name) if kind in _KEYS else model
 

@@ -24,8 +24,8 @@ class MessagesOptions(ServerOptions):
     """:class:`ServerOptions` and the further options of Anthropic's interface.
 
     ``max_tokens`` has a default because the interface requires a number. ``temperature`` has no default, because newer
-    models reject any value. ``thinking`` is the number of tokens for thoughts, in addition to ``max_tokens``, or
-    ``adaptive``; None leaves the choice to the server.
+    models reject any value. ``thinking`` is ``adaptive``, or a number of tokens for thoughts in addition to
+    ``max_tokens``. None leaves the choice to the server.
     """
 
     base_url: str = "https://api.anthropic.com"

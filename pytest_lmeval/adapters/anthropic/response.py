@@ -1,8 +1,8 @@
 """Turn the body of a reply into a completion.
 
-Text, tool calls, thoughts without an answer, an empty turn, and a refusal with the text before it are answers, which
-are scored. An error object, a reply that is not a message, a block of an unknown kind, and a reply without blocks that
-used all its tokens are errors, which are not scored.
+The run scores these as answers: text, tool calls, thoughts without an answer, an empty turn, and a refusal with the
+text before it. The run reports these as errors and does not score them: an error object, a reply that is not a message,
+a block of an unknown kind, and a reply without blocks that used all its tokens.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def completion(
 ) -> Completion:
     """Return the message as a completion; raise AdapterError if it is not an answer.
 
-    The text is cut before the first of ``stops``, because blank stops were not sent to the server.
+    The text is cut before the first of ``stops``, because the server does not receive stop texts that are only
+    whitespace.
     """
     blocks = _blocks(document)
     thoughts, text = _joined(blocks, "thinking"), _joined(blocks, "text")

@@ -26,7 +26,7 @@ class StreamedMessage:
         self._pieces: dict[int, dict[str, list[str]]] = {}
 
     def add(self, event: Mapping[str, object]) -> None:
-        """Add an event; raise ValueError or TypeError if it is not part of a message, or out of order."""
+        """Add an event; raise ValueError or TypeError if the event is not part of a message, or is out of order."""
         kind = event.get("type")
         if kind == "message_start":
             self._start(_table(event, "message"))

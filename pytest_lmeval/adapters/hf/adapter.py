@@ -19,21 +19,23 @@ from pytest_lmeval.adapters.hf.rows import Batch, Prompted, Row, RowFamily, Samp
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request
 
-# More tokens at a time make a CPU no faster, and rows of more different lengths need more padding. Writing takes a pass
-# for each token, which more rows share.
+# On a CPU, larger batches are no faster, and rows whose lengths differ more need more padding. Writing takes a pass for
+# each token, which more rows share.
 _ENOUGH_TO_SCORE = 1024
 _ENOUGH_TO_WRITE = 4096
 _LONGEST_STEP_S = 10.0
 
 
 class HfAdapter:
-    """A language model of the transformers library, which may see images, from a folder or by its name on the hub.
+    """A language model for the transformers library, loaded from a folder or by its name on the hub.
 
-    :class:`~pytest_lmeval.adapters.hf.options.HfOptions` describes the options. The constructor loads the model: it
-    raises UsageError for an invalid option, for a model that is not causal, and if the libraries are not installed.
+    :class:`~pytest_lmeval.adapters.hf.options.HfOptions` describes the options. The model may accept images. The
+    constructor loads the model; it raises UsageError for an invalid option, a model that is not causal, or missing
+    libraries.
 
-    A repeated run gives the same answers, and the batch of a prompt does not affect its sampling. ``exact`` is still
-    False: another batch, number of threads or processor changes the last bits of numbers, and sometimes an answer.
+    A repeated run gives the same answers, and sampling for a prompt does not depend on the other prompts in its batch.
+    ``exact`` is still False, because a different batch, thread count or processor changes numbers slightly, and
+    sometimes an answer.
     """
 
     tells_cost = False
@@ -48,7 +50,8 @@ class HfAdapter:
         self._prompts = Prompts(loaded.tokenizer, self._options, sees=loaded.processor is not None)
         self.media = frozenset({"image"} if loaded.processor is not None and self._prompts.is_chat else ())
         self._loaded: Loaded | None = loaded
-        # A run may end before the thread that asks, and a process that exits while the libraries compute is aborted.
+        # A run may end before the thread that sends its requests, and a process that exits while the libraries compute
+        # is aborted.
         self._busy, self._closing = threading.RLock(), threading.Event()
         self._goes_on = loaded.processor is None and can_go_on(loaded.model)
         self._reader = Reader(loaded.model)
@@ -75,11 +78,11 @@ class HfAdapter:
 
     @property
     def fingerprint(self) -> str:
-        """The hash of the weight files, which distinguishes models of one name."""
+        """The hash of the weight files, which distinguishes models with the same name."""
         return str(self.manifest["sha256"])
 
     def plan_window(self, requests: Sequence[Request]) -> list[list[int]]:
-        """Return the places of requests to ask together; all ``requests`` are of one kind.
+        """Return the positions of the requests for each call; all ``requests`` are of one kind.
 
         Rows in one call have similar lengths, or a common beginning, which the model reads once.
         """
@@ -91,15 +94,15 @@ class HfAdapter:
         return [list(part.numbers) for part in parts]
 
     def generate_requests(self, requests: Sequence[Generate]) -> list[Completion | AdapterError]:
-        """Return one completion per request, in order, or its AdapterError."""
+        """Return, in order, a completion or an AdapterError for each request."""
         return self._answers(requests)
 
     def loglikelihood(self, requests: Sequence[LogLikelihood]) -> list[LogProb | AdapterError]:
-        """Return the log-probability of each continuation, in order, or its AdapterError.
+        """Return, in order, a log-probability or an AdapterError for each continuation.
 
-        If the tokenizer has a chat template, it writes contexts that are conversations. If context and continuation
-        exceed the model's window, the context loses its beginning. The model reads a common beginning of requests once
-        if that saves time.
+        If the tokenizer has a chat template, the template formats contexts that are conversations. If context and
+        continuation exceed the model's window, the beginning of the context is cut off. If several requests begin with
+        the same tokens, the model reads these tokens only once if that saves time.
         """
         return self._answers(requests)
 
@@ -181,7 +184,7 @@ class HfAdapter:
         return Prompted(tokens, room, request.stop, seed, opened, bool(request.tools), number, sampling, seen)
 
     def _compute(self, batch: Batch[Any]) -> dict[int, Any]:
-        """Return the answers of a batch by number; split a batch that is too large for the memory."""
+        """Return the answers to a batch by request number; split a batch that does not fit into memory."""
         import torch
 
         loaded, answers = self._open(), dict[int, Any]()

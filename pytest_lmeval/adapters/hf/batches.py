@@ -33,7 +33,7 @@ class BatchLimits:
 
 
 class Size(NamedTuple):
-    """The size of a batch: its numbers of families and rows, and the largest numbers of tokens of each kind in a row.
+    """The size of a batch: its numbers of families and rows, and for each kind of token the largest number in a row.
 
     ``rest`` is the number of tokens of a row that its family does not share, ``real`` the number of tokens in the batch
     without padding.
@@ -101,9 +101,10 @@ def size_of(batch: Batch[AnyRow]) -> Size:
 
 
 def batches(groups: Sequence[RowFamily[AnyRow]], limits: BatchLimits) -> Iterator[list[RowFamily[AnyRow]]]:
-    """Yield the families in batches within the limits, the largest first, each of at least one row.
+    """Yield batches of the families within the limits, the largest first; each batch has at least one row.
 
-    Families with a shared beginning need other passes than families without one, so they never share a batch.
+    Families with a shared beginning need different passes from families without a shared beginning, so the two kinds
+    are never in the same batch.
     """
     batch: list[RowFamily[AnyRow]] = []
     size = Size()
@@ -156,7 +157,7 @@ class WindowPlan:
 def prepare(
     requests: Sequence[_Request], ready: Callable[[int, _Request], _Ready]
 ) -> tuple[Mapping[int, _Ready], dict[int, AdapterError]]:
-    """Return the results of ``ready`` and the errors that it raised, by the number of the request."""
+    """Return the results of ``ready`` and the errors that it raised, by request number."""
     prepared: dict[int, _Ready] = {}
     errors: dict[int, AdapterError] = {}
     for number, request in enumerate(requests):

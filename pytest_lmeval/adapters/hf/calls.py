@@ -1,4 +1,4 @@
-"""Parse tool calls in the text of several model families."""
+"""Parse tool calls in text that models of several families wrote."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _decoder = json.JSONDecoder()
 
 
 class Family(NamedTuple):
-    """A format of calls; its chat template has the ``marks``, and decoding must keep the ``special`` tokens."""
+    """A format of tool calls: its chat template contains the ``marks``, and decoding keeps the ``special`` tokens."""
 
     parse: Callable[[str], Found]
     marks: tuple[str, ...]
@@ -33,7 +33,7 @@ def _hermes(text: str) -> Found:
 
 
 def _llama(text: str) -> Found:
-    """Read ``{"name": ..., "parameters": {...}}``, separated by semicolons or blanks, as Llama 3 writes it."""
+    """Read ``{"name": ..., "parameters": {...}}``, separated by semicolons or whitespace, as Llama 3 does."""
     before, mark, behind = text.partition("<|python_tag|>")
     body = (behind if mark else before).strip()
     if not body.startswith("{"):
@@ -69,7 +69,7 @@ def family_of(template: str) -> str:
 
 
 def parse_calls(text: str, family: str) -> tuple[str, tuple[ToolCall, ...]]:
-    """Return the text without the calls, and the calls, including malformed ones."""
+    """Return the text without its calls, and all calls, including malformed calls."""
     rest, calls = FAMILIES[family].parse(text)
     if not calls:
         return text, ()

@@ -1,4 +1,4 @@
-"""Generate text for a batch, each row until its end."""
+"""Generate text for a batch until each of its rows has ended."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def write(
     batch: Batch[Prompted],
     is_closed: Callable[[], bool],
 ) -> dict[int, Completion]:
-    """Return one completion per prompt, by the request's number.
+    """Return one completion per prompt, by request number.
 
-    A text ends before an end token, before its first stop string, or when its room is used up. Without a ``reader``,
-    the library generates the text: its loop supports the caches of every model, but computes finished rows to the end.
-    Raise AdapterError once ``is_closed`` is true.
+    A text ends before an end token, before its first stop string, or at its maximum number of tokens. Without a
+    ``reader``, the library generates the text: its loop supports every model's cache, but continues to compute finished
+    rows. Raise AdapterError once ``is_closed`` is true.
     """
     rows = [_Text(prompt, prompts, loaded.ends) for prompt in rows_of(batch)]
     choice = _Choice(rows, options, is_closed)
@@ -41,7 +41,7 @@ def write(
 
 
 def _write(loaded: Loaded, choice: _Choice, read: ReadRows, name: str) -> None:
-    """Write until every row is done; drop finished rows once they are half of all rows.
+    """Generate until every row is done; drop finished rows once they make up half of the batch.
 
     ``name`` is the name of the model's argument for past keys and values.
     """
@@ -194,9 +194,10 @@ class _Choice:
 
 
 def draw(scores: Any, temperature: float, top_p: float, uniform: Any) -> Any:
-    """Return one token per row, of shape (rows, 1), drawn by ``uniform``, which has this shape and is in [0, 1).
+    """Return one token per row, of shape (rows, 1), drawn with the numbers in ``uniform``.
 
-    The draw is among the most probable tokens whose mass reaches ``top_p``.
+    These numbers have the same shape, and are in [0, 1). Each draw is from the most probable tokens whose probabilities
+    together reach ``top_p``.
     """
     import torch
 

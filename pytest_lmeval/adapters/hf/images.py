@@ -1,4 +1,4 @@
-"""Inputs of a model that sees images, made by its processor."""
+"""Create the inputs of a model that accepts images, with the model's processor."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def inputs_of(processor: Any, prompts: Sequence[Seen]) -> Any:
 
 
 def tokens_of(processor: Any, prompt: Seen) -> list[int]:
-    """Return the tokens of a prompt, including the places of its images; raise as :func:`inputs_of`."""
+    """Return the tokens of a prompt, including placeholders for its images; raise the errors of :func:`inputs_of`."""
     tokens: list[int] = inputs_of(processor, [prompt])["input_ids"][0].tolist()
     return tokens
 
 
 def batch_of(processor: Any, prompts: Sequence[Prompted], device: str) -> dict[str, Any]:
-    """Return the model's arguments for prompts with images; raise as :func:`inputs_of`."""
+    """Return the model's arguments for prompts with images; raise the errors of :func:`inputs_of`."""
     return dict(inputs_of(processor, [prompt.seen for prompt in prompts if prompt.seen is not None]).to(device))

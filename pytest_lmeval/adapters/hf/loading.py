@@ -1,4 +1,4 @@
-"""Load a model from a folder or by its name on the hub, and report faults in it."""
+"""Load a model from a folder or by its name on the hub, and report faults in the model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from pytest_lmeval.adapters.hf.options import HfOptions, choose_device, fault
 from pytest_lmeval.errors import UsageError
 
-# In this order, transformers loads the first kind that it finds.
+# transformers loads the first kind that it finds, in this order.
 _PATTERNS = ("model*.safetensors", "pytorch_model*.bin", "*.safetensors", "*.bin")
 _INSTALL = "pip install 'pytest-lmeval[hf]'"
 _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length")
@@ -23,10 +23,10 @@ _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequen
 class Loaded:
     """A model, and facts that requests need.
 
-    ``name`` is the name of the folder, or the name on the hub. ``window`` is the most tokens that the model can read,
-    None if its config has no limit. ``ends`` are the tokens that end a text, ``pad`` is the padding token. ``folder``
-    contains the model's files; ``revision`` is the commit on the hub, None for a folder. ``processor`` makes the inputs
-    of a model that sees images; it is None for other models.
+    ``name`` is the name of the folder, or the name on the hub. ``window`` is the maximum number of tokens that the
+    model can read, or None if its config has no limit. ``ends`` are the tokens that end a text, and ``pad`` is the
+    padding token. ``folder`` contains the model's files; ``revision`` is the commit on the hub, None for a folder.
+    ``processor`` makes the inputs of a model that sees images; it is None for other models.
     """
 
     name: str
@@ -114,7 +114,7 @@ def _load(source: str, folder: Path | None, options: HfOptions, device: str, tra
 
 
 def _sees_images(source: str, config: Any, transformers: Any) -> bool:
-    """Return True for a model that sees images, False for one of text.
+    """Return True for a model that accepts images, and False for a model that accepts only text.
 
     Raise UsageError for a checkpoint that would load but answer at random, such as a masked model.
     """

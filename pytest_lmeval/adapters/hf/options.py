@@ -1,4 +1,4 @@
-"""The options of the adapter ``hf``, checked before any heavy import, and the choice of a device."""
+"""Check the options of the adapter ``hf`` before any heavy import, and choose a device."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from pytest_lmeval.numbers import Number
 
 @dataclass(frozen=True, slots=True)
 class HfOptions:
-    """Options to load the model and to ask it.
+    """Options for loading and querying the model.
 
-    Decoding is greedy if ``temperature`` is 0; otherwise ``seed`` seeds the draws from the most probable tokens whose
-    mass reaches ``top_p``. ``max_new_tokens`` applies to requests without ``max_tokens``. ``batch_tokens`` limits the
-    tokens that go through the model together, including padding and tokens to write; the adapter chooses a batch from
-    ``request_window`` requests. ``tool_parser`` is the format of tool calls, by default the format whose marks the chat
-    template contains. ``threads`` is the number of torch's CPU threads, by default a worker's share of torch's default.
+    Decoding is greedy if ``temperature`` is 0. Otherwise, tokens are drawn with the seed ``seed`` from the most
+    probable tokens whose probabilities together reach ``top_p``. ``max_new_tokens`` applies to requests without
+    ``max_tokens``. ``batch_tokens`` limits the tokens that go through the model together, including padding and tokens
+    to write. The adapter chooses each batch from ``request_window`` requests. ``tool_parser`` is the format of tool
+    calls, by default the format whose marks the chat template contains. ``threads`` is the number of torch's CPU
+    threads, by default a worker's share of torch's default.
     """
 
     device: str = "auto"
@@ -108,7 +109,7 @@ fault = partial(adapter_fault, "hf")
 
 
 def worker_number(environment: Mapping[str, str]) -> int:
-    """Return K in worker ``gwK``, 0 outside a worker."""
+    """Return K in worker ``gwK``, and 0 outside a worker."""
     worker = re.fullmatch(r"gw(\d{1,6})", environment.get("PYTEST_XDIST_WORKER", ""), re.ASCII)
     return int(worker[1]) if worker else 0
 
@@ -116,8 +117,8 @@ def worker_number(environment: Mapping[str, str]) -> int:
 def share_threads(threads: int, environment: Mapping[str, str]) -> int:
     """Return a worker's share of ``threads``, at least one; outside a worker, return ``threads``.
 
-    Processes with a thread for every core wait for one another at every step: on two cores, two processes with two
-    threads each took nine times as long as two processes with one thread each.
+    Processes with a thread for every core wait for one another at every step. On two cores, two such processes took
+    nine times as long as two processes with one thread each.
     """
     workers = re.fullmatch(r"[1-9]\d{0,5}", environment.get("PYTEST_XDIST_WORKER_COUNT", ""), re.ASCII)
     return max(1, threads // int(workers[0])) if workers else threads

@@ -1,4 +1,4 @@
-"""Passes through the model, which reads the common beginning of rows once."""
+"""Run rows through the model, which reads their common beginning only once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def can_go_on(model: Any) -> bool:
     """Return True if ``model`` can continue from keys and values that were computed for other rows.
 
     This is True only for models of the library with full attention in all layers: layers with sliding windows,
-    recurrence or compression keep another state.
+    recurrence or compression keep a different kind of state.
     """
     config = model.config.get_text_config()
     layers = set(getattr(config, "layer_types", None) or ["full_attention"])
@@ -50,7 +50,8 @@ def positions(mask: Any) -> Any:
 class ReadRows(NamedTuple):
     """The output of a pass: ``logits`` of the last positions, of shape (rows, positions, vocabulary).
 
-    The next pass needs the ``past`` keys and values, which exist on request, and the attention ``mask`` so far.
+    The next pass needs the attention ``mask`` so far, and the ``past`` keys and values, which are computed only on
+    request.
     """
 
     logits: Any
@@ -99,11 +100,11 @@ class Reader:
         beginnings = [family.beginning for family in batch]
         if self._kept is not None and [self._kept[0]] == beginnings:
             return self._kept[1]
-        # Drop the old beginning first: the memory may not suffice for two.
+        # Drop the old beginning first: memory may not suffice for two beginnings.
         self._kept = None
         tokens, mask = padded(beginnings, loaded.pad, loaded.device)
         read = self._pass(loaded, tokens, mask, 1, None, keep_past=True)
-        # If a batch has several families, the next batch seldom has the same ones.
+        # If a batch has several families, the next batch seldom has the same families.
         if len(batch) == 1:
             self._kept = beginnings[0], read
         return read

@@ -1,7 +1,7 @@
 """Turn text into tokens, and tokens into text.
 
-A plain text gets the tokenizer's prefix (most often one BOS token) and no suffix. The chat template writes a
-conversation, including its special tokens.
+A plain text gets the tokenizer's prefix (most often one BOS token) and no suffix. The chat template formats a
+conversation and adds its special tokens.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Context:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A prompt with images: its text by the chat template, and its images in order."""
+    """A prompt with images: its text from the chat template, and its images in order."""
 
     text: str
     images: Sequence[Media]
@@ -76,15 +76,15 @@ class Prompts:
         return tokens, opened
 
     def opens_thoughts(self, text: str) -> bool:
-        """Return True if a text of the chat template ends within thoughts."""
+        """Return True if a text from the chat template ends within thoughts."""
         return self.think_tags is not None and text.rstrip().endswith(self.think_tags[0])
 
     def chat(self, request: Generate) -> str:
-        """Return the text of a conversation by the chat template; raise as :meth:`read`."""
+        """Return a conversation as text from the chat template; raise the errors of :meth:`read`."""
         return self._with_tools(request) if request.tools else self._converse(request.prompt)
 
     def split_thoughts(self, text: str, *, opened: bool) -> tuple[str, str]:
-        """Return thoughts and answer in the model's text; ``opened`` is True if the prompt began thoughts."""
+        """Split the model's text into thoughts and answer; ``opened`` is True if the prompt began thoughts."""
         found = split_thoughts(text, self.think_tags, opened=opened) if self.think_tags else None
         return found or ("", text)
 
@@ -107,12 +107,13 @@ class Prompts:
         """Return the tokens of each request, and the number of tokens of its continuation, or an error.
 
         The context consists of the tokens that the text shares with the context alone. If the tokenizer joins the last
-        characters of the context (most often a blank) with the first of the continuation, the joint token belongs to
-        the continuation. At least one token precedes it: if the context has no tokens, BOS, or else EOS.
+        characters of the context (most often a space) with the first characters of the continuation, the joint token
+        belongs to the continuation. At least one token precedes the continuation: if the context has no tokens, BOS, or
+        EOS if the tokenizer has no BOS.
 
-        The chat template writes a context with messages. One call of the tokenizer reads all texts: for many short
-        texts, single calls would cost more than the model. Requests that move blanks are split as by
-        lm-evaluation-harness, which cuts at the number of the context's tokens.
+        The chat template formats a context that consists of messages. A single tokenizer call reads all texts, because
+        a call for each short text could take longer than the model. Requests that move whitespace are split as
+        lm-evaluation-harness splits them: after as many tokens as the context alone has.
         """
         contexts = self._contexts(requests)
         pairs = [_moved(*pair) for pair in zip(contexts, requests, strict=True)]
@@ -141,7 +142,7 @@ class Prompts:
         return [known.get(request.messages) or _Context(request.context) for request in requests]
 
     def text_after(self, prompt: Sequence[int], written: Sequence[int]) -> str:
-        """Return ``written`` as text after ``prompt``, including a leading blank, which many tokenizers drop."""
+        """Return ``written`` as text after ``prompt``, including a leading space, which many tokenizers drop."""
         before = list(prompt[-_BEFORE:])
         start, whole = self.decode(before), self.decode([*before, *written])
         return whole[len(start) :] if whole.startswith(start) else self.decode(written)
@@ -251,9 +252,9 @@ def _border(
 
 
 def _moved(context: _Context | AdapterError, request: LogLikelihood) -> tuple[_Context | AdapterError, str]:
-    """Return context and continuation; move trailing blanks of the context to the continuation if the request says so.
+    """Return context and continuation; move the context's trailing whitespace to the continuation if requested.
 
-    Tokenizers join the two. Many chat templates end with a line break.
+    Tokenizers join whitespace with the text that follows, and many chat templates end with a line break.
     """
     if isinstance(context, AdapterError) or not request.moves_blanks or not (bare := context.text.rstrip()):
         return context, request.continuation

@@ -9,16 +9,16 @@ from typing import ClassVar, Generic, TypeAlias, TypeVar
 from pytest_lmeval.adapters.hf.prompts import Seen, shared_length
 
 _WORTH_SAVING = 0.4
-"""The share of a family's tokens that sharing must save: it takes a second pass through the model."""
+"""The share of a family's tokens that sharing must save, because sharing takes a second pass through the model."""
 Sampling: TypeAlias = tuple[tuple[str, float], ...]
 """Options of a request that override the adapter's, sorted by name."""
 
 
 @dataclass(slots=True)
 class ScoredRow:
-    """A row for scoring continuations; ``asked`` has the tokens of each continuation by the number of its request.
+    """A row for scoring continuations; ``asked`` maps the number of each request to the tokens of its continuation.
 
-    The model predicts the i-th last token of a continuation at the i-th last token that it reads.
+    At the i-th token from the end of the row, the model predicts the i-th token from the end of each continuation.
     """
 
     tokens: list[int]
@@ -42,7 +42,7 @@ class ScoredRow:
 
 @dataclass(frozen=True, slots=True)
 class Prompted:
-    """A prompt of ``tokens`` and the number of tokens to write, ``room``; ``seed`` seeds the draws for this prompt.
+    """A prompt's ``tokens``, and ``room``, the number of tokens to write; ``seed`` seeds the draws for this prompt.
 
     ``opened`` is True if the prompt ends within thoughts, ``tools`` if the model may call tools. ``number`` is the
     number of the request. All rows of a batch have the same ``sampling``, and all or none have images (``seen``).

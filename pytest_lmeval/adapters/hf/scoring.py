@@ -1,4 +1,4 @@
-"""Log-likelihoods of given texts; the model reads a long text in windows."""
+"""Compute the log-likelihoods of given texts; the model reads a long text in windows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def readings(split: Mapping[int, Split], window: int | None) -> list[ScoredRow]:
 def score(loaded: Loaded, reader: Reader, batch: Batch[ScoredRow]) -> _Answers:
     """Return the log-probabilities for the families, by request number.
 
-    A number that is not finite, as from a model that overflows its dtype, is an AdapterError.
+    A number that is not finite becomes an AdapterError; a model that overflows its dtype returns such numbers.
     """
     import torch
 
@@ -43,7 +43,7 @@ def score(loaded: Loaded, reader: Reader, batch: Batch[ScoredRow]) -> _Answers:
 
 
 def _answers(rows: Sequence[ScoredRow], predicted: Any) -> Iterator[tuple[int, LogProb | AdapterError]]:
-    """Yield the number and answer of every request; one step looks up all answers, which is faster."""
+    """Yield the number and answer of every request; all answers are looked up in one step, which is faster."""
     import torch
 
     asked: list[tuple[int, list[int]]] = []
@@ -65,7 +65,7 @@ def _answers(rows: Sequence[ScoredRow], predicted: Any) -> Iterator[tuple[int, L
 
 
 def _look_up(predicted: Any, places: Any, targets: Any) -> tuple[list[float], list[bool]]:
-    """Return the log-probability of each target at its place, and True for the first of the likeliest tokens there."""
+    """Return each target's log-probability at its position, and True if it is the first of the likeliest tokens."""
     logprobs = predicted.float().log_softmax(-1)
     each = logprobs[places, targets]
     likely = each == logprobs.amax(-1)[places]
@@ -84,8 +84,9 @@ def _logprob(tokens: Sequence[int], each: Sequence[float], greedy: bool) -> LogP
 def windows(start: Sequence[int], tokens: Sequence[int], size: int | None) -> Iterator[Split]:
     """Yield the windows of a text for a model that reads ``size`` tokens at once, or any number if it is None.
 
-    The context of the first window is only ``start``. Each further window predicts the next ``size`` tokens from the
-    token before them; the last window predicts the remaining tokens, with as many tokens before as the model can read.
+    The context of the first window is only ``start``. Each further window predicts the next ``size`` tokens, with one
+    token before them as context. The last window predicts the remaining tokens, with as much context as the model can
+    read.
     """
     length = len(tokens) if size is None else size
     whole = [*start, *tokens]
@@ -93,7 +94,7 @@ def windows(start: Sequence[int], tokens: Sequence[int], size: int | None) -> It
     while done < len(tokens):
         count = min(length, len(tokens) - done)
         end = len(start) + done + count
-        # A window consists of the tokens to read and one further token. The first has no text before it.
+        # A window consists of the tokens to read and one further token. The first window has no text before it.
         begin = end - count - len(start) if done == 0 else end - length - 1
         yield whole[max(0, begin) : end], count
         done += count

@@ -1,4 +1,7 @@
-"""The base class of adapters for servers. Each call is one attempt; the engine retries, limits and overlaps calls."""
+"""The base class of adapters for servers.
+
+Each call makes one attempt; the engine retries calls, limits them, and runs them concurrently.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +84,7 @@ class HttpAdapter(ServerModel[Given], ABC):
 
     @cancelled_after_s.setter
     def cancelled_after_s(self, seconds: float) -> None:
-        # The run sets this before the clock of the first request starts, which must not include the import.
+        # The run sets this before it starts to time the first request, so that the time excludes the import.
         with suppress(AdapterDown):
             self._transport.expect_cancellation(seconds)
 
@@ -105,7 +108,7 @@ class HttpAdapter(ServerModel[Given], ABC):
         answer = await self._attempt(request)
         if not isinstance(answer, AdapterError) or answer.status not in _REFUSES:
             return answer
-        # Servers word the refusal of an option differently: only a request without it shows the cause.
+        # Servers word the refusal of an option differently: only a request without the option shows the cause.
         again = await self._attempt(plain)
         self._refuses_wishes = isinstance(again, Completion)
         return again
@@ -142,7 +145,7 @@ class HttpAdapter(ServerModel[Given], ABC):
             await self._transport.aclose()
 
     def _record_revision(self, document: Document) -> None:
-        """Add the model that answered to the manifest, to show whether a server changes it during a run."""
+        """Add the name of the model that answered to the manifest, to show if the server changes models."""
         served = document.fields.get("model")
         known = self.manifest.get("revision", "").split(", ") if "revision" in self.manifest else []
         if not isinstance(served, str) or not served.isprintable() or not 0 < len(served) <= _LONGEST_NAME:

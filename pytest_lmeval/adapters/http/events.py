@@ -29,7 +29,7 @@ class Assembly(Protocol):
         """True once an event has ended the answer."""
 
     def add(self, event: Mapping[str, object]) -> None:
-        """Add an event; raise ValueError or TypeError if it is not part of an answer."""
+        """Add an event; raise ValueError or TypeError if the event is not part of an answer."""
 
     def document(self) -> dict[str, object]:
         """Return the events so far as an unstreamed reply."""

@@ -33,7 +33,7 @@ def worth_retrying(status: int) -> bool:
 
 
 def refused(where: str, status: int, body: bytes, wait: float | None) -> AdapterError:
-    """Return the error for a reply with a ``status`` other than 2xx, which may demand to ``wait`` for some seconds."""
+    """Return the error for a reply with a ``status`` other than 2xx; the server may demand to ``wait`` some seconds."""
     message = f"{where}: {excerpt(body) or 'empty body'}"
     error: AdapterError
     if worth_retrying(status):
@@ -42,7 +42,7 @@ def refused(where: str, status: int, body: bytes, wait: float | None) -> Adapter
         error = RequestRefused(message)
     else:
         error = AdapterError(message)
-        # The bodies may differ, such as in the id of the request.
+        # The bodies may differ, for example in the id of the request.
         error.cause = where if status in _OF_EVERY_REQUEST else ""
     error.status, error.said = status, _error_fields(body)
     return error

@@ -48,7 +48,8 @@ def forward(method: str, target: str, content: bytes, headers: Mapping[str, str]
     """Return the forwarded request; ``of`` gives its task, id and repeat."""
     found = _loaded(content)
     options: dict[str, object] = {"http": f"{method} {target}"}
-    # A request without a temperature, such as for an embedding, has one right answer: the cache may keep it.
+    # A request without a temperature, such as for an embedding, has one right answer, so the cache may keep that
+    # answer.
     options["temperature"] = found.get("temperature", 0) if isinstance(found, dict) else 0
     prompt = next(iter(_decoded(content).values())) if found is None else _canonical(found)
     return Forward(prompt, **of, options=options, method=method, target=target, content=content, headers=headers)
@@ -88,7 +89,7 @@ def kept(reply: HttpReply) -> str:
     found = _loaded(reply.body) if _is_json(reply.kind) else None
     fields: dict[str, object] = {"status": reply.status, "type": reply.kind}
     fields |= _decoded(reply.body) if found is None else {"body": found}
-    # Without "<" no tag of thoughts can be found in it.
+    # Without "<", the text contains no tag that could begin thoughts.
     return _encode(fields).replace("<", "\\u003c")
 
 

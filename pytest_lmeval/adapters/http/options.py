@@ -28,9 +28,9 @@ class ServerOptions:
     """Options for requests to a server. Times are seconds, prices are per million tokens, limits are per minute.
 
     If ``temperature`` is None, the server chooses it. ``max_tokens`` applies to requests that set no limit. The texts
-    in ``stop`` are added to those of a request. ``timeout`` limits one attempt. ``thoughts_back`` says which answers go
-    back to the server with their thoughts; None means those with tool calls. ``given`` are the names of the options
-    that were set; the others have their defaults.
+    in ``stop`` are added to those of a request. ``timeout`` limits one attempt. ``thoughts_back`` says which answers
+    the adapter sends back to the server with their thoughts; None means the answers with tool calls. ``given`` has the
+    names of the options that were set; all other options have their defaults.
     """
 
     base_url: str
@@ -74,12 +74,12 @@ class ServerOptions:
 
     @property
     def unnamed(self) -> frozenset[str]:
-        """Options of requests that were not set; a request that lacks one as well leaves it to the server."""
+        """Options of requests that were not set; if a request does not set them either, the server decides."""
         names = {each.name for each in fields(self)} & {"temperature", "max_tokens_field"}
         return frozenset(names - self.given | ({"temperature"} if self.temperature is None else frozenset()))
 
     def stops(self, request: Generate) -> list[str]:
-        """Return the texts that end the answer: the request's, then the option's."""
+        """Return the texts that end the answer: first the request's stop texts, then those of the option ``stop``."""
         return [stop for stop in dict.fromkeys((*request.stop, *self.stop)) if stop]
 
     def whole(self, fields: Mapping[str, object], own: Mapping[str, object]) -> dict[str, object]:
@@ -96,7 +96,7 @@ class ServerOptions:
     ) -> float | None:
         """Return the price of these tokens, or without prices the ``cost`` in the server's ``usage``.
 
-        None if both are unknown.
+        Return None if both are unknown.
         """
         if self.price_input is None or self.price_output is None:
             stated = usage.get("cost")

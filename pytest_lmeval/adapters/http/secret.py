@@ -10,7 +10,7 @@ from pytest_lmeval.redaction import HIDDEN, Scrubber
 
 
 class ApiKey:
-    """An API key, possibly empty; only :meth:`header` and :meth:`known`, which helps to hide it, return its text."""
+    """An API key, possibly empty; only :meth:`header`, and :meth:`known` for hiding secrets, return its text."""
 
     __slots__ = ("_scrubber", "_value")
 

@@ -1,7 +1,7 @@
 """Send a request over HTTP. Import this module only to send requests, because it imports aiohttp.
 
-Functions below the adapter return errors instead of raising them: aiohttp's frames hold headers, and a traceback that
-shows local variables would reveal them.
+Functions below the adapter return errors instead of raising them, because aiohttp's frames hold headers, which a
+traceback with local variables would reveal.
 """
 
 from __future__ import annotations
@@ -143,7 +143,8 @@ class HttpTransport:
         events = EventStream(self._assembly()) if self._options.stream and not is_raw else None
         try:
             body = CappedBody(encoding, limit, None if events is None else events.feed)
-            # A server may hang up after an error, which says more than the broken connection.
+            # A server may close the connection after it sends an error; that error says more than the broken
+            # connection.
             while not (events and events.fault) and not content.at_eof() and (chunk := await content.readany()):
                 if not body.feed(chunk):
                     return AdapterError(f"{where}: the reply has more than {limit} bytes; see max_response_bytes")

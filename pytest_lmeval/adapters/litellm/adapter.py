@@ -1,4 +1,7 @@
-"""The adapter ``litellm``. Each call is one attempt; the engine retries, limits and overlaps calls."""
+"""The adapter ``litellm``.
+
+Each call makes one attempt; the engine retries calls, limits them, and runs them concurrently.
+"""
 
 from __future__ import annotations
 
@@ -64,8 +67,9 @@ class LiteLLMAdapter(ServerModel[LiteLLMOptions]):
             return
         with suppress(Exception):  # other versions of litellm log differently, and nothing depends on it
             worker = import_module("litellm.litellm_core_utils.logging_worker").GLOBAL_LOGGING_WORKER
-            # Otherwise a later test gets Python's warning of a coroutine that was never awaited. A task of litellm adds
-            # the last one to the queue at its next turn; `flush` does not wait for those taken out of it.
+            # Otherwise a later test gets Python's warning of a coroutine that was never awaited. A task of litellm
+            # queues the last coroutine when the task next runs; `flush` does not wait for coroutines that have left the
+            # queue.
             await asyncio.sleep(0)
             async with asyncio.timeout(_LOGGING_S):
                 await worker._queue.join()

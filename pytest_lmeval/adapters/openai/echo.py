@@ -120,9 +120,9 @@ def _finite(value: Any) -> float:
 def _border(document: Document, tokens: Sequence[_Token], end: int | None, request: LogLikelihood) -> int:
     """Return the number of the continuation's first token; raise AdapterError if it is uncertain.
 
-    Count backward or forward over the texts of the tokens, so that a letter of several tokens on one side of the border
-    does no harm. If both counts fail, use the offsets, provided that the last offset, ``end``, is the length of the
-    text.
+    Count backward or forward over the texts of the tokens, so that a character that consists of several tokens on one
+    side of the border does no harm. If both counts fail, use the offsets, provided that the last offset, ``end``, is
+    the length of the text.
     """
     own = request.continuation
     tokens = [replace(token, text=token.text.translate(_BLANKS)) for token in tokens]
@@ -148,7 +148,7 @@ def _counted_back(tokens: Sequence[_Token], whole: str, missing: int) -> int | N
         missing -= len(tokens[start].text)
     if missing > 0 or not whole.endswith("".join(token.text for token in tokens[start:])):
         return None
-    # Some servers assign a letter of several tokens to the last token.
+    # Some servers assign a character that consists of several tokens to the last token.
     while missing == 0 and start and tokens[start - 1].text == "" and tokens[start - 1].logprob is not None:
         start -= 1
     return start

@@ -1,4 +1,4 @@
-"""Write the parts of a message in the format of OpenAI's chat interface, which litellm takes, too."""
+"""Write the parts of a message in the format of OpenAI's chat interface, which litellm also accepts."""
 
 from __future__ import annotations
 

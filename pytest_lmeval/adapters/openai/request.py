@@ -38,7 +38,7 @@ def request_fields(model: str, options: OpenAIOptions, request: Generate) -> dic
 
 
 def _stops(options: OpenAIOptions, request: Generate) -> list[str]:
-    """Return as many stop texts as the interface accepts; the run cuts answers at all those of a task's request."""
+    """Return as many stop texts as the interface accepts; the run cuts answers at all stop texts of a task."""
     stops = options.stops(request)
     if isinstance(request.stop, AsSent) or len(stops) <= _MOST_STOPS:
         return stops

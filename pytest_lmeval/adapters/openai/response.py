@@ -1,8 +1,8 @@
 """Turn the body of a reply into a completion.
 
-Text, even if empty, tool calls, thoughts without an answer, and a refusal are answers, which are scored. An error
-object, a reply without a choice, a choice without an answer, and an answer that a content filter stopped or cut are
-errors, which are not scored.
+The run scores these as answers: text, even if empty, tool calls, thoughts without an answer, and a refusal. The run
+reports these as errors and does not score them: an error object, a reply without a choice, a choice without an answer,
+and an answer that a content filter stopped or cut.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from pytest_lmeval.adapters.ray.options import RayOptions, fault, lack
 _CLOSING_S = 2.0
 _REACH_S = 10.0
 Then = Callable[[Any, BaseException | None], None]
-"""Takes the result of a call, or its exception; runs in a thread of Ray and must not wait."""
+"""Takes the result of a call, or its exception; runs in a thread of Ray and must not block."""
 
 
 def connect(options: RayOptions) -> Any:
@@ -46,7 +46,7 @@ def connect(options: RayOptions) -> Any:
 
 
 def _reach(address: str) -> None:
-    """Raise OSError if no cluster listens at the address: Ray would retry for minutes."""
+    """Raise OSError if no cluster listens at the address, because Ray itself would retry for minutes."""
     named = os.environ.get("RAY_ADDRESS", "") if address == "auto" else address
     host, colon, port = named.rpartition(":")
     if colon and port.isdecimal():

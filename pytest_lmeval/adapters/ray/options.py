@@ -17,11 +17,11 @@ fault = partial(adapter_fault, "ray")
 
 @dataclass(frozen=True, slots=True)
 class RayOptions:
-    """The number of replicas, the needs of each, and the distribution of requests.
+    """Options for the number of replicas, the resources of each replica, and the distribution of requests.
 
     ``num_gpus`` and ``num_cpus`` apply to each replica. A replica has at most ``ahead`` batches of ``batch_size``
-    requests at a time. ``restarts`` is the most replicas that may replace dead ones. ``wait_s`` is the most seconds
-    until a replica is ready, and the most seconds without an answer from it.
+    requests at a time. ``restarts`` is the maximum number of replicas that may replace dead replicas. ``wait_s`` is the
+    maximum number of seconds until a replica is ready, and without an answer from a replica.
     """
 
     replicas: int = 8
@@ -72,7 +72,8 @@ def shared_out(given: Mapping[str, Any]) -> tuple[RayOptions, dict[str, Any]]:
 def lack(nodes: Sequence[Mapping[str, float]], options: RayOptions) -> str:
     """Return a message if the ``nodes`` of a cluster lack room for all replicas, else "".
 
-    ``nodes`` has the resources of each node, by Ray's names: ``CPU``, ``GPU``. A replica runs on one node.
+    ``nodes`` has the resources of each node under Ray's names, such as ``CPU`` and ``GPU``. A replica runs on a single
+    node.
     """
     each = {"CPU": options.num_cpus, "GPU": options.num_gpus}
     needs = {name: number for name, number in each.items() if number}

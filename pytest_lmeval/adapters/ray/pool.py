@@ -36,7 +36,7 @@ class PoolMember:
 
 
 class Pool:
-    """Calls ``start`` to start a replica, and sends requests to replicas; all work is done in one thread.
+    """Starts replicas with ``start``, and sends them requests; a single thread does all this work.
 
     Calls from other threads become events of this thread. ``finish`` waits for replicas that are closing.
     """

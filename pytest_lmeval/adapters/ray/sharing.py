@@ -1,4 +1,4 @@
-"""Distribute requests to replicas; this module only keeps accounts, without a clock, threads or Ray."""
+"""Distribute requests to replicas; this module only keeps track, without a clock, threads or Ray."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MOST_DEATHS = 2
-"""A request is dropped when so many replicas have died with it."""
+"""A request is dropped when this many replicas have died while they had the request."""
 
 
 @dataclass(eq=False, slots=True)
 class SharedRequest:
-    """A request: ``deliver`` receives the answer, ``is_dropped`` returns True once no answer is needed.
+    """A request; ``deliver`` receives its answer, and ``is_dropped`` returns True once no answer is needed.
 
     ``deaths`` is the number of replicas that died while they had the request.
     """
@@ -28,7 +28,7 @@ class SharedRequest:
 class SentBatch:
     """Requests that a replica got together, and the time from which its model may work on them.
 
-    A batch that is ``alone`` is the only batch of its replica. The requests of a ``late`` batch have already got a
+    A batch that is ``alone`` is the only batch of its replica. The requests of a ``late`` batch have already received a
     timeout as their answer.
     """
 

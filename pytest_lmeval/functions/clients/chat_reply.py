@@ -26,7 +26,7 @@ def error_reply(error: Exception) -> web.Response:
 
 
 def refusal(document: dict[str, Any], error: Exception) -> web.Response:
-    """Return the reply for an error that is not worth a retry: the engine has already retried."""
+    """Return the reply for an error that is not worth a retry, because the engine has already retried."""
     return web.json_response(document, status=status_of(error), headers={"x-should-retry": "false"})
 
 

@@ -39,7 +39,7 @@ class _ChatMessage(BodyPart):
     refusal: Loose[str] = None
 
     def message(self, given: Mapping[str, Any], place: str) -> Message:
-        """Return the message ``given`` at ``place``, with its unknown fields; raise ValueError for a wrong content."""
+        """Return the message ``given`` at ``place``, with its unknown fields; raise ValueError for wrong content."""
         content = self.refusal if self.content is None else self.content
         if content is None and not self.tool_calls:
             raise ValueError("messages: expected text content, got None")

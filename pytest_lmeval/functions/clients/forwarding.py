@@ -39,7 +39,7 @@ class Forwarded:
 async def read_forwarded(request: web.Request, path: str) -> Forwarded:
     """Read a request for the server; raise ValueError if it cannot be forwarded.
 
-    Only Azure's paths have its version of the interface in the query.
+    Only Azure's clients add a version of the interface to the query; it is not forwarded.
     """
     query = request.raw_path.partition("?")[2]
     if is_of_azure(request):

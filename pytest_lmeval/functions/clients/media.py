@@ -1,6 +1,6 @@
-"""Read the images, audio and files in requests of applications' clients, in the shapes of three interfaces.
+"""Read the images, audio and files in requests of applications' clients, in the formats of three interfaces.
 
-A ``data:`` address becomes bytes. An http address goes on to the model's server.
+A ``data:`` address becomes bytes. An http address is passed on to the model's server.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def responses_message(role: str, content: Sequence[Any], place: str, **fields: A
 def messages_message(role: str, content: Sequence[Any], place: str, first: int = 0, **fields: Any) -> Message:
     """Return the message with blocks of the Messages interface; raise ValueError that names the wrong block.
 
-    The ``first`` of them is the block with this number.
+    ``first`` is the number of the first block.
     """
     return _message(role, content, place, _MESSAGES, fields, first)
 

@@ -93,7 +93,7 @@ def _items(answer: Completion) -> Iterator[dict[str, Any]]:
     """Yield an answer's thoughts, text and calls as output items; an empty answer yields an empty text.
 
     The encrypted content of the thoughts holds the fields that the model's server expects back. Clients send it back
-    unread.
+    without reading it.
     """
     carried = for_client(answer.extra, answer.thoughts)
     if answer.thoughts or (carried and answer.tool_calls):

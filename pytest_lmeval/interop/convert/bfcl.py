@@ -132,7 +132,7 @@ def _schema(value: Mapping[str, Any]) -> dict[str, Any]:
 def _call(truth: Any, tools: Sequence[dict[str, Any]], place: str) -> dict[str, Any]:
     """Return the expected call of ``{NAME: {ARGUMENT: [VALUE, ...]}}``; an empty text marks an optional argument.
 
-    If the schema of the tool forbids a published value, which is right, the schema is widened.
+    If the tool's schema forbids a published value, the schema is widened, because the published value is right.
     """
     if not isinstance(truth, dict) or len(truth) != 1 or not isinstance(next(iter(truth.values())), dict):
         raise UsageError(f"{place}: expected ground_truth of one function by its name, got {truth!r:.80}")

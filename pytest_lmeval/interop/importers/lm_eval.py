@@ -242,7 +242,7 @@ def _log_prob(response: Any) -> LogProb:
 
 
 def _targets(sample: _Fields, asked: Sequence[Sequence[Any]], config: _Fields) -> tuple[str, ...]:
-    """Return the right answers as a task that this package runs has them: a choice is its text."""
+    """Return the right answers in the form of a task that this package runs, in which a choice is its text."""
     target = str(sample["target"])
     is_number = config.get("output_type") == "multiple_choice" and target.isdecimal() and int(target) < len(asked)
     if is_number and all(each[0] == asked[0][0] for each in asked):
@@ -320,7 +320,7 @@ def _samples(path: Path, task: str, facts: _Fields) -> list[_Sample]:
 
 
 def _of_list(path: Path) -> Iterator[_Sample]:
-    """Yield the samples of a file that versions before 0.4.3 wrote, a list."""
+    """Yield the samples of a file from a version before 0.4.3, which is a list."""
     try:
         found = parse_json(without_strange_numbers(path.read_text("utf-8")))
     except (OSError, ValueError) as error:
@@ -334,7 +334,7 @@ def _of_list(path: Path) -> Iterator[_Sample]:
 def _completed(samples: Iterable[_Sample], config: _Fields) -> Iterator[_Sample]:
     """Yield the samples with the names of their filter and metrics, which versions before 0.4.7 left out.
 
-    They wrote the samples of one filter after those of another, in the order of the task.
+    These versions wrote all samples of one filter before the samples of the next filter, in the order of the task.
     """
     names = [str(each.get("name")) for each in config.get("filter_list") or () if isinstance(each, dict)] or ["none"]
     seen: Counter[str] = Counter()

@@ -40,7 +40,7 @@ def publisher(name: str) -> Publisher:
 
 
 def epoch_seconds(run: RunFile) -> int:
-    """Return the start of a run in seconds since 1970, UTC; raise UsageError if the file has no valid one."""
+    """Return the start of a run in seconds since 1970, UTC; raise UsageError if the file has no valid start."""
     try:
         return int(datetime.fromisoformat(run.timestamp).timestamp())
     except ValueError:

@@ -22,8 +22,8 @@ _LABELS = {"passed": "pass", "failed": "fail", "below": "fail"}
 def render(run: RunFile, about: About) -> bytes:
     """Return one export request on a line, as a collector's ``otlpjsonfile`` receiver reads it.
 
-    A scored example yields an event for its score and one for each further metric; an unscored one yields an event
-    with ``error.type``. Examples that were excluded on purpose or are in quarantine yield none.
+    A scored example yields an event for its score and an event for each further metric; an unscored example yields an
+    event with ``error.type``. Examples that were excluded on purpose or are in quarantine yield no event.
     """
     model = about.model_id or run.adapter
     time = str(epoch_seconds(run) * 10**9)

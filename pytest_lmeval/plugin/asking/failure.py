@@ -39,7 +39,7 @@ _RERUN_PARTS = pytest.StashKey[dict[str, tuple[str, str]]]()
 
 
 class ExampleFailed(Exception):
-    """Fails an item; reports show only its text."""
+    """An exception that fails an item; reports show only its text."""
 
 
 def explain(result: ExampleResult, item: pytest.Item, before: ExampleResult | None = None) -> str:

@@ -100,7 +100,7 @@ def _held(config: pytest.Config, examples: int, asking: str) -> HeldResults:
 
     path = held_ledger(config, examples)
     held = with_usage_errors(lambda: read_held(path, asking))
-    # A selection that goes on with the whole run's ledger must not repeat the whole run's calls.
+    # A selection that continues the whole run's ledger must not repeat the whole run's calls.
     calls = read_calls((report_dir(config), path.parent), asking)
     return replace(held, journal=read_journal(path.parent, asking), calls=calls)
 

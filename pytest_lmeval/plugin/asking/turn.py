@@ -48,7 +48,7 @@ _WAY = pytest.StashKey[_Way]()
 
 @pytest.hookimpl
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Run only the call phase of an example between two others of its file; return None if pytest must run all.
+    """Run only the call phase of an example between two examples of its file, or return None to run all phases.
 
     pytest must run all phases if the example's fixtures are not set up, if an unknown plugin hooks into a phase, or if
     the example has one of pytest's marks.

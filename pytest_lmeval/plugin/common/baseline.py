@@ -37,7 +37,7 @@ def baseline_path(config: pytest.Config) -> Path:
 def read_baseline(config: pytest.Config) -> RunFile | None:
     """Read the baseline that the options name; return None before the first baseline is written.
 
-    Raise pytest.UsageError if the baseline is missing, unreadable, lacks per-example records, or is a file that this
+    Raise pytest.UsageError if the baseline is missing or unreadable, lacks per-example records, or is a file that this
     run writes. In that last case, a regression would fail once and then become the next baseline.
     """
     option = config.option

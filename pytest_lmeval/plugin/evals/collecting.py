@@ -162,7 +162,7 @@ def refuse_unittest(collector: pytest.Collector, kind: type) -> None:
 
 
 def warn_of_hook(collector: pytest.Collector, name: str) -> None:
-    """Warn about a hook in a test file, which pytest never calls."""
+    """Warn about a hook in a test file, because pytest never calls it."""
     if not collector.config.pluginmanager.is_registered(getattr(collector, "obj", None)):
         why = f"{name} is a hook: pytest calls it in a conftest.py or a plugin, never in a test file"
         collector.warn(pytest.PytestCollectionWarning(why))

@@ -125,7 +125,7 @@ def _has_django_settings() -> bool:
 
 
 def _is_plain(definition: Any) -> bool:
-    """Return True if calling the fixture's function with the fixtures that it takes sets it up."""
+    """Return True if a call of the fixture's function, with fixtures as arguments, is all that its set-up needs."""
     function = definition.func
     if (
         "request" in definition.argnames

@@ -26,7 +26,8 @@ _NARROW = ("function", "class")
 def fixtures_of(item: pytest.Item) -> Any:
     """Return an item's fixture info, to pass as ``fixtureinfo=`` to another item with the same fixtures.
 
-    Without ``_fixtureinfo`` return None: each item then computes its own, the slowest part of its creation.
+    Without ``_fixtureinfo`` return None: each item then computes its own fixture info, which is the slowest part of
+    creating an item.
     """
     return getattr(item, "_fixtureinfo", None)
 
@@ -34,7 +35,7 @@ def fixtures_of(item: pytest.Item) -> Any:
 def fixture_definitions(item: pytest.Item, name: str) -> Sequence[Any]:
     """Return the definitions (``argnames``, ``func``, ``scope``) of an item's fixture, the effective one last.
 
-    Without ``_fixtureinfo.name2fixturedefs`` return none.
+    Without ``_fixtureinfo.name2fixturedefs`` return an empty sequence.
     """
     definitions: Mapping[str, Sequence[Any]] = getattr(fixtures_of(item), "name2fixturedefs", {})
     return definitions.get(name, ())
@@ -52,9 +53,9 @@ def new_tmp_path(item: pytest.Item, factory: Any) -> Path:
 
 
 def drop_tmp_path(item: pytest.Item, path: Path) -> None:
-    """Remove a folder of :func:`new_tmp_path` if pytest would: if the item passed and only failures keep theirs.
+    """Remove a folder from :func:`new_tmp_path` if the item passed and pytest keeps folders only of failed tests.
 
-    Without ``tmppath_result_key`` keep it.
+    Without ``tmppath_result_key`` keep the folder.
     """
     try:
         from _pytest.tmpdir import tmppath_result_key
@@ -89,7 +90,7 @@ def import_package(package: pytest.Package) -> None:
 def closure_of(item: pytest.Item) -> Sequence[str]:
     """Return the names of all fixtures that an item needs, directly or indirectly.
 
-    Without ``_fixtureinfo.names_closure`` return only the direct ones.
+    Without ``_fixtureinfo.names_closure`` return only those that it needs directly.
     """
     found: Any = getattr(fixtures_of(item), "names_closure", None) or getattr(item, "fixturenames", None)
     return found or ()
@@ -161,7 +162,7 @@ def set_up_by(running: Any, definition: Any, name: str) -> bool:
 def remade(item: Any, kind: type[Any], label: str = "") -> Any:
     """Convert a test function's item to class ``kind``, keeping its parameters, fixtures and marks.
 
-    Without a ``label``, an item of pytest's own class changes in place, because creating a new one doubles the
+    Without a ``label``, an item of pytest's own class changes in place, because creating a new item doubles the
     collection time. An item of a plugin's class, or for the model ``label``, is created anew.
     """
     if not label and type(item) in kind.__mro__:
@@ -214,7 +215,10 @@ def note_parameter(item: pytest.Item, label: str) -> None:
 
 
 def is_begun(item: pytest.Item) -> bool:
-    """Return True if an item has its fixture request, which pytest removes at its end. Without ``_request`` False."""
+    """Return True if an item has its fixture request, which pytest removes when the item ends.
+
+    Without ``_request`` return False.
+    """
     return bool(getattr(item, "_request", False))
 
 
@@ -238,8 +242,8 @@ _OF_A_TURN = ("caplog_records_key", "caplog_handler_key", "xfailed_key", "tmppat
 def end_turn(item: Any) -> None:
     """Release an item's fixtures, logs and running state, as pytest does after a test.
 
-    Replace a passed report in the terminal's list by one that reads from the item, because each report would occupy a
-    kilobyte until the end. Keep a report with output, or with attributes of other plugins.
+    In the terminal's list, replace a passed report by a report that reads from the item, because each report would
+    occupy a kilobyte until the end. Keep a report with output, or with attributes of other plugins.
     """
     # Without ``_storage`` use the stash itself, which has no clear().
     stash = getattr(item.stash, "_storage", item.stash)

@@ -36,7 +36,7 @@ def input_of_worker(node: Any) -> dict[str, Any]:
 
 
 def output_to_controller(config: pytest.Config) -> dict[str, Any] | None:
-    """Return this worker's mutable output to the controller, for values that execnet can send; outside workers None.
+    """Return this worker's mutable output to the controller, for values that execnet can send, or None outside workers.
 
     Without ``config.workeroutput`` return None: the controller then knows tasks only from node ids.
     """
@@ -63,9 +63,9 @@ def send_with_ids(config: pytest.Config, text: str) -> None:
 def worker_queue(config: pytest.Config) -> Callable[[], list[int]]:
     """Return a function that returns the indices of this worker's remaining items.
 
-    The item after the running one has left the queue already, and comes first. Without the plugin that has ``torun``,
-    or a queue with a lock (pytest-xdist 3.7), there are no indices: the worker then requests a batch only when its
-    first example runs.
+    The index of the item after the running item comes first, although that item has already left the queue. Without the
+    plugin that has ``torun``, or a queue with a lock (pytest-xdist 3.7), there are no indices: the worker then requests
+    a batch only when its first example runs.
     """
     plugins = config.pluginmanager.get_plugins()
     worker: Any = next((plugin for plugin in plugins if hasattr(plugin, "torun")), None)

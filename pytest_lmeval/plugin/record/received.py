@@ -145,7 +145,8 @@ def _attempt(result: ExampleResult) -> Mapping[str, object]:
 def failed_besides(failed: Iterable[str], statuses: Mapping[str, str], max_errors: float = 0) -> list[str]:
     """Return a sentence for each example whose test ``failed`` because of a mark or a tear-down, not its score.
 
-    ``statuses`` maps node ids to statuses. Up to ``max_errors`` errors fail no test; if one did, a fixture failed.
+    ``statuses`` maps node ids to statuses. Up to ``max_errors`` errors fail no test; if the test of such an error
+    failed, the cause is a fixture.
     """
     errors = sum(status in UNSCORED for status in statuses.values())
     own = FAILED - UNSCORED if errors <= max_errors else FAILED

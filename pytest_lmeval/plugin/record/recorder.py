@@ -27,7 +27,7 @@ _PATIENCE_S = 30.0
 class Recorder:
     """Receives every report, in a run's only process or in the controller of its workers.
 
-    A run without examples only pays for two counters; the first announced example creates the rest.
+    A run without examples costs only two counters; the first announced example creates the rest.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -284,7 +284,7 @@ def _set_exit_code(session: pytest.Session, code: int) -> None:
 def _drop_quiet_reports(reports: dict[str, list[Any]] | None) -> None:
     """Drop the latest reports of set-up and tear-down without output.
 
-    Otherwise, the terminal would keep two per example and scan them all for every failure.
+    Otherwise, the terminal would keep two such reports per example and scan them all for every failure.
     """
     kept = reports.get("") if reports is not None else None
     while kept and kept[-1].when != "call" and kept[-1].outcome == "passed" and not kept[-1].sections:
@@ -292,7 +292,7 @@ def _drop_quiet_reports(reports: dict[str, list[Any]] | None) -> None:
 
 
 def ctrl_c_in(error: BaseException | None) -> KeyboardInterrupt | None:
-    """Return the Ctrl-C behind ``error``, or None.
+    """Return the KeyboardInterrupt that is ``error`` or that caused it, or None.
 
     If an exception passes an old-style hook wrapper, pluggy warns; with warnings as errors, the warning replaces it.
     """

@@ -394,7 +394,7 @@ class Records:
             record.received.add(report, record.label)
 
     def show_progress(self, in_flight: int | None, wait: Any = None) -> None:
-        """Update the progress of the only model, or of the first unfinished one."""
+        """Update the progress of the only model, or of the first unfinished model."""
         for record in self.all:
             if not self.are_several or len(record.received.results) < len(record.received.expected):
                 record.show_progress(in_flight, wait)

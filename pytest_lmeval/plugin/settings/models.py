@@ -299,7 +299,7 @@ def held_ledger(config: pytest.Config, examples: int) -> Path:
 
 
 def _whole(folder: Path) -> int:
-    """Return the number of examples on a folder's board (for several models, the largest); 0 without a whole run's."""
+    """Return the number of examples on a folder's board (for several models, the largest), or 0 without a board."""
     models = _read(folder / "comparison.json").get("models")
     boards = [_read(folder / "leaderboard.json"), *(models if isinstance(models, list) else ())]
     return max(map(_collected, boards))

@@ -40,7 +40,7 @@ def report_runs(config: pytest.Config) -> None:
 
 
 class WorkerNeeds:
-    """Sends workers the events that the controller's plugins need, and calls the hooks of events they omit."""
+    """Tells workers which events the controller's plugins need, and calls the hooks of events that workers omit."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config

@@ -1,7 +1,7 @@
-"""Hold the program in this process: answer one request at a time with values.
+"""Run the program in this process, and answer one request at a time with values.
 
-A program may find anything in here, by frames or by the garbage collector, so no expected value and no verdict ever
-enters this process. The one secret is the token that reports the end of a script (`Host.script`).
+A program may find anything in this process, through frames or the garbage collector, so no expected value and no
+verdict ever enters the process. The one secret is the token that reports the end of a script (`Host.script`).
 """
 
 from __future__ import annotations

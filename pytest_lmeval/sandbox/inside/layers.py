@@ -70,7 +70,7 @@ def _raise_stack() -> None:
 
 
 def _tree(_: Mapping[str, float]) -> None:
-    """Die with the supervisor, which is to kill this process."""
+    """Die when the supervisor dies, because only the supervisor would end this process."""
     _prctl(PR_SET_PDEATHSIG, SIGKILL)
 
 

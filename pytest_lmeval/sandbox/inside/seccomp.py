@@ -81,7 +81,7 @@ rt_sigqueueinfo rt_tgsigqueueinfo setsid tgkill tkill
 
 
 class Filter:
-    """A filter that is built once and applied by any number of processes, each with the id of the process in it."""
+    """A filter that is built once and applied by any number of processes; each process inserts its own id."""
 
     def __init__(self, more: str = "", here: Machine | None = None) -> None:
         here = here or machine()

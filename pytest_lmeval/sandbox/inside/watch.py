@@ -59,7 +59,8 @@ def fills_disk(pid: int, folder: str, most: float, largest: float) -> bool:
 def _living_thread(pid: int) -> str:
     """Return the folder in ``/proc`` of a thread that has not ended; all threads share files and memory.
 
-    Once the first thread has ended, the folder of the process shows neither, even if other threads go on.
+    Once the first thread has ended, the folder of the process shows neither files nor memory, even if other threads
+    continue.
     """
     threads = [f"/proc/{pid}", *(_entries(f"/proc/{pid}/task") or ())]
     found: str = next(filter(_is_alive, threads), threads[0])

@@ -40,7 +40,7 @@ def report_runs(config: pytest.Config) -> None:
 
 
 class WorkerNeeds:
-    """Tells workers which events the controller's plugins need, and calls the hooks of events that workers omit."""
+    """Lets workers send only the events that the controller's plugins need, and calls the hooks of omitted events."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config

@@ -10,7 +10,7 @@ from typing import Any
 def compact_encoder(
     *, allow_nan: bool = False, sort_keys: bool = False, default: Callable[[Any], Any] | None = None
 ) -> Callable[[Any], str]:
-    """Return a function like ``json.dumps`` that writes no blanks, and accepts no circular references."""
+    """Return a function like ``json.dumps`` that writes no whitespace and refuses circular references."""
     options = {"allow_nan": allow_nan, "sort_keys": sort_keys, "check_circular": False}
     return json.JSONEncoder(separators=(",", ":"), default=default, **options).encode
 

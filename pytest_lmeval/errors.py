@@ -16,8 +16,8 @@
     ├── ScoringError          a metric gave something that is not a score
     └── SandboxError          the sandbox itself failed
 
-``AdapterError``, ``ScoringError`` and ``SandboxError`` become the status ``error`` (or ``timeout``) of one example.
-None of them ever becomes a number.
+``AdapterError``, ``ScoringError`` and ``SandboxError`` become the status ``error`` (or ``timeout``) of one example. No
+error ever becomes a number.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class UnknownName(UsageError):
 
     def __init__(self, kind: str, name: str, choices: Iterable[str], remedy: str = "") -> None:
         known = sorted(choices)
-        # A name with its own remedy was not meant as the nearest other one.
+        # A name with its own remedy is no misspelling of another name.
         near = f"; {remedy}" if remedy else nearest(name, known)
         super().__init__(f"unknown {kind} {name!r}{near} (choices: {', '.join(known)})")
 

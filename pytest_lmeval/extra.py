@@ -1,9 +1,9 @@
 """Carry fields of messages and tool calls that this package does not know, unread, as JSON text.
 
 The text is an object with up to four parts. ``message`` has fields of the message, and ``calls`` has the fields of each
-call, in order. Both parts go back to the server. ``kept`` has fields of an answer that only an application's client
-gets, and ``usage`` has the server's details about tokens. In an answer, a null is a placeholder for the answer's
-thoughts.
+call, in order. ``message`` and ``calls`` go back to the server. ``kept`` has fields of an answer that only an
+application's client gets, and ``usage`` has the server's details about tokens. In an answer, a null is a placeholder
+for the answer's thoughts.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def _with_fields(call: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any
 
 
 def joined(one: str, calls: int, other: str) -> str:
-    """Return the fields of two messages that become one; the first has ``calls`` calls."""
+    """Return the fields of two messages that are merged into one; the first message has ``calls`` calls."""
     if not (one and other):
         return other if not one and not calls else one or packed({}, [*[{}] * calls, *Extra.of(other).calls])
     first, second = Extra.of(one), Extra.of(other)

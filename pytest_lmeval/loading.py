@@ -88,7 +88,7 @@ def _installed(folders: tuple[tuple[str, int], ...]) -> list[Sequence[EntryPoint
     """Return the entry points of each hook; cached until a folder of ``sys.path`` changes."""
     from importlib.metadata import entry_points
 
-    # Slow: takes ten times as long as the rest of the registry.
+    # The search is slow: it takes ten times as long as the rest of the registry.
     found = entry_points()
     return [tuple(found.select(group=f"pytest_lmeval_{hook}")) for hook in ("register", "load_task", "leaderboard")]
 
@@ -141,7 +141,7 @@ def _configs(given: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...
 
 
 def load_all_tasks(task_dir: str | Path, registry: Registry | None = None) -> dict[str, list[Example]]:
-    """Return the examples of every task below ``task_dir``, by task name; ``run_task`` takes such a list, too."""
+    """Return the examples of every task below ``task_dir``, by task name; ``run_task`` also takes such examples."""
     return {task.name: ExamplesOfTask(task) for task in load_tasks(task_dir, registry=registry)}
 
 

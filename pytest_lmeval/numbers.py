@@ -49,7 +49,7 @@ def total_usage(
 
 
 def beside(value: float, least: float, style: str = ".4f") -> str:
-    """Format a score for display next to ``least``; do not round it if that would hide that it is lower.
+    """Format a score for display next to ``least``; do not round it if rounding would hide that it is below ``least``.
 
     >>> beside(0.79996, 0.8), beside(0.75, 0.8)
     ('0.79996', '0.7500')

@@ -14,7 +14,7 @@ OURS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 PACKAGE_FOLDERS = frozenset({"dist-packages", "site-packages"})
 """The names of folders that hold installed packages."""
 
-# CI runners obey these commands in a job's output: ``::`` at the start of a line, after blanks, and ``##[``,
+# CI runners obey these commands in a job's output: ``::`` at the start of a line, also after whitespace, and ``##[``,
 # ``##vso[``, ``##teamcity[`` anywhere. Each match ends with the character to escape.
 _COMMAND = re.compile(r"^[^\S\n]*:(?=:)|#(?=#\w*\[)", re.MULTILINE)
 # Line beginnings that make Buildkite and Travis fold the lines below.

@@ -355,8 +355,8 @@ class LogLikelihood:
 
     ``messages`` is the conversation that ``context`` renders, or empty: an adapter with a chat template formats the
     messages and ignores ``context``. ``rolling`` scores a whole text without a context; the adapter reads a text longer
-    than the model's window in several windows, and scores each token once. With ``moves_blanks``, trailing blanks of
-    the context count as the beginning of the continuation.
+    than the model's window in several windows, and scores each token once. With ``moves_blanks``, trailing whitespace
+    of the context counts as the beginning of the continuation.
     """
 
     context: str
@@ -375,10 +375,10 @@ class Completion:
     ``latency_ms`` is the duration of this request alone, and ``ttft_ms`` the time to its first token. ``logprobs`` are
     the natural log-probabilities of its tokens. ``confidence`` is the probability, in [0, 1], that the model assigns to
     its answer being right. Token counts come from the server; ``cost`` is in the currency of the adapter's prices.
-    ``thoughts`` are a reasoning model's text before its answer, and are never scored. ``reasoning_tokens`` is their
-    share of ``completion_tokens``. ``tool_calls`` are the calls that the model requests. If one response took several
-    requests, ``exchanges`` lists all of them in order, ending with this one. A ``cached`` answer comes from another
-    run, and costs neither money nor time. ``retries`` counts the attempts before this one; the engine sets it.
+    ``thoughts`` are a reasoning model's text before its answer, and are never scored. ``reasoning_tokens`` counts the
+    ``completion_tokens`` in the thoughts. ``tool_calls`` are the calls that the model requests. If one response took
+    several requests, ``exchanges`` lists all of them in order, ending with this one. A ``cached`` answer comes from
+    another run, and costs neither money nor time. ``retries`` counts the attempts before this one; the engine sets it.
     ``served_by`` is the server's name for the model that answered. ``asides`` records a simulated user's replies.
     ``extra`` has fields of the server's reply that this package does not know, as JSON text; see
     :mod:`~pytest_lmeval.extra`.

@@ -47,7 +47,7 @@ def encode_baseline(board: Leaderboard, *, prompts: bool = False) -> bytes:
 
 
 def _per_example(spent: Mapping[str, Any]) -> dict[str, float]:
-    """Return the amounts per example of a task of eval functions, as far as they are known for all examples."""
+    """Return a task's mean requests, tokens and cost per example; omit amounts that some examples lack."""
     if "requests_per_example" not in spent:
         return {}
     # Cached answers cost nothing.
@@ -94,7 +94,7 @@ def _is_same(row: TaskRow, stored: Mapping[str, Any]) -> bool:
 
 
 def check_baseline(run: RunFile) -> None:
-    """Raise UsageError unless a run can be a baseline: finished, complete, and with its examples."""
+    """Raise UsageError unless a run can be a baseline: it must be finished and complete, and have its examples."""
     examples_of(run)
     if not run.complete:
         hint = ": --lm-resume asks what failed again, --lm-max-errors allows for it" if _unscored(run) else ""
@@ -203,7 +203,7 @@ def _has_thoughts(baseline: RunFile, tags: Any) -> bool:
 
 
 def _times_asked(results: Iterable[ExampleResult]) -> Mapping[str, int]:
-    """Return the largest number of outputs of a scored example, by task."""
+    """Return, by task, the largest number of outputs that a scored example has."""
     found: dict[str, int] = {}
     for result in results:
         if result.is_scored:
@@ -220,7 +220,7 @@ def _marked(record: Mapping[str, Any], records: list[str], mark: str, *, prompts
 
 
 def shared_answers(old: Iterable[ExampleResult], new: Iterable[ExampleResult]) -> int:
-    """Return the number of examples whose answers are equal in both runs, and from a cache in at least one."""
+    """Return the number of examples with equal answers in both runs that at least one run took from a cache."""
     before = {(result.task, result.id): result for result in old}
     both = ((before[result.task, result.id], result) for result in new if (result.task, result.id) in before)
     return sum(bool(one.cached or other.cached) and one.outputs == other.outputs for one, other in both)

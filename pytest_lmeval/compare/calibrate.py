@@ -164,7 +164,7 @@ def _drawn(tasks: Sequence[Sequence[Sequence[Pair]]], chance: random.Random) -> 
 
 def _as_drawn(pair: Pair, number: int, is_swapped: bool) -> Pair:
     old, new = (pair.new, pair.old) if is_swapped else (pair.old, pair.new)
-    # If a cluster is drawn twice, it is two clusters.
+    # A cluster that is drawn twice counts as two clusters.
     return Pair(old, replace(new, cluster=f"{number}:{pair.cluster}")) if pair.cluster else Pair(old, new)
 
 

@@ -28,14 +28,14 @@ class TaskChange:
     """The change of one task, or of all tasks ("overall", their unweighted mean), over the pairs of both runs.
 
     ``old`` and ``new`` are mean scores of the pairs, and ``change`` is their difference. ``p`` is the one-sided mid-p
-    that the new run is worse. ``p_adjusted`` allows for all tests of the run, and the verdict compares it with alpha:
-    it is twice p for "overall", twice Holm's p for a task, or p for a single task, each times the number of models.
-    ``p_alone`` is the same for one model. ``interval`` bounds the change, with each end at ``level``, the level of this
-    row's test: it excludes 0 exactly if the test finds a change. ``detectable`` is the smallest drop that would have
-    been significant four times in five. ``worse`` counts the pairs that passed before but not now, ``better`` the pairs
-    that pass now but not before. ``exact`` is False if p is an approximation. ``decided_by`` names the rule that makes
-    the row a regression regardless of its interval: ``strict``, ``exact`` (for the adapter), or "". The verdict on a
-    task without pairs is ``uncompared``.
+    for the new run being worse. ``p_adjusted`` allows for all tests of the run; the verdict compares it with alpha. It
+    is twice p for "overall", twice Holm's p for a task, or p for a single task, each multiplied by the number of
+    models. ``p_alone`` is the value of ``p_adjusted`` in a run of one model. ``interval`` bounds the change, with each
+    end at ``level``, the level of this row's test: it excludes 0 exactly if the test finds a change. ``detectable`` is
+    the smallest drop that would have been significant four times in five. ``worse`` counts the pairs that passed before
+    but not now, ``better`` the pairs that pass now but not before. ``exact`` is False if p is an approximation.
+    ``decided_by`` names the rule that makes the row a regression regardless of its interval: ``strict``, ``exact`` (for
+    the adapter), or "". The verdict on a task without pairs is ``uncompared``.
     """
 
     task: str
@@ -60,7 +60,7 @@ def task_changes(tasks: Iterable[str], pairs: Sequence[Pair], criteria: Criteria
     """Return the change of each task in ``tasks`` and of each task with pairs, ordered by name.
 
     Holm's procedure over the tasks with pairs spends half of alpha; the overall change spends the other half. For a
-    single task, both are the same test, which spends all of alpha.
+    single task, the overall test is the task's own test, and spends all of alpha.
     """
     from pytest_lmeval.stats.paired import holm, p_better, paired_test
 
@@ -120,7 +120,7 @@ def _families(groups: Mapping[str, Sequence[Pair]]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """Tests that share a part of alpha: the part, their number, and the number of parts of each of the ``models``."""
+    """Tests that share a part of alpha: the part, the number of tests, and the number of parts per model."""
 
     share: float
     tests: int
@@ -143,7 +143,7 @@ class _Judged:
 
 
 def _judged(test: PairedTest, by_holm: tuple[float, float], family: _Family) -> _Judged:
-    """Adjust a test for its family; ``by_holm`` has Holm's p of getting worse, and of getting better."""
+    """Adjust a test for its family; ``by_holm`` has Holm's p for getting worse, and for getting better."""
     from pytest_lmeval.stats.bounds import change_bounds, level_of
     from pytest_lmeval.stats.paired import p_better
 

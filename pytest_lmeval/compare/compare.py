@@ -124,8 +124,8 @@ def compare_with(baseline: RunFile, board: Leaderboard, criteria: Criteria, root
     """Compare a board with an earlier run, pair by pair; raise UsageError if that run has no examples.
 
     The comparison ignores examples that the board's run did not select, and tasks that the board lacks although their
-    file exists below ``root``. Without ``root``, such a task is removed. ``criteria.exact`` applies only to a baseline
-    of the same model: a flip between two models proves nothing.
+    file exists below ``root``. Without ``root``, every task that the board lacks is removed. ``criteria.exact`` applies
+    only to a baseline of the same model: a flip between two models proves nothing.
     """
     criteria = replace(criteria, exact=criteria.exact and baseline.adapter == board.facts.adapter)
     new = [result for row in board.tasks for result in row.per_example]

@@ -17,11 +17,11 @@ PAIR_BY = ("content", "id")
 class Criteria:
     """The criteria for a regression.
 
-    A drop must be significant at ``alpha``, the chance in (0, 1) that a whole run raises a false alarm, and exceed
-    ``tolerance``, a difference of scores in [0, 1]. With ``strict``, or with ``exact`` (the adapter always gives the
-    same answer to the same prompt), a single pair that passed before but not now is also a regression; ``exact``
-    ignores pairs with different prompts. ``pair_by`` is one of PAIR_BY. ``models`` is the number of models in the run
-    that share ``alpha``.
+    A drop must be significant at ``alpha``, and exceed ``tolerance``, a difference of scores in [0, 1]. ``alpha``, in
+    (0, 1), is the chance that a whole run raises a false alarm. With ``strict``, or with ``exact`` (the adapter always
+    gives the same answer to the same prompt), a single pair that passed before but not now is also a regression;
+    ``exact`` ignores pairs with different prompts. ``pair_by`` is one of PAIR_BY. ``models`` is the number of models in
+    the run that share ``alpha``.
     """
 
     alpha: float = 0.05

@@ -1,4 +1,4 @@
-"""Word the decision between several models: the best model, models not shown to be worse, and costs."""
+"""Describe the decision between several models: the best model, models not shown to be worse, and costs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Standings = Sequence[Mapping[str, Any]]
 
 
 def decision(comparison: Mapping[str, Any]) -> str:
-    """Return the conclusion of a comparison, given as JSON values; if it names no best model, it says why."""
+    """Return the conclusion of a comparison, which is JSON values; a conclusion without a best model says why."""
     ranking = comparison["ranking"]
     if reason := why_no_best(comparison):
         return f"no model is named best: {reason}"

@@ -83,8 +83,8 @@ class Difference:
 def difference(old: RunFile, new: RunFile, settings: GateSettings, root: Path | None = None) -> Difference:
     """Compare ``new`` with ``old``, pair by pair if both files contain their examples.
 
-    Floors and limits that the new run recorded apply unless ``settings`` replace them. ``root`` is the same as for
-    :func:`decide`.
+    Floors and limits that the new run recorded apply unless ``settings`` replace them. ``root`` has the same meaning as
+    for :func:`decide`.
     """
     floors, limits = {**new.facts.floors, **settings.floors}, {**new.facts.limits, **settings.limits}
     settings = replace(settings, floors=floors, limits=limits)

@@ -85,7 +85,7 @@ def why_unranked(entrant: Entrant, asked: AskedExamples) -> str:
 
 
 def check_shared(entrants: Sequence[Entrant]) -> None:
-    """Raise UsageError, with names and reason, if two runs share no scored example."""
+    """Raise UsageError, with the names of both runs and the reason, if two runs share no scored example."""
     for one, other in combinations(entrants, 2):
         if one.scores.keys().isdisjoint(other.scores):
             raise UsageError(f"{one.name} and {other.name} share no scored example: {_why(one.scores, other.scores)}")

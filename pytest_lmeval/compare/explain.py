@@ -1,4 +1,4 @@
-"""Word the reasons for a comparison's verdict, and the lines on the examples that it covers."""
+"""Describe the reasons for a comparison's verdict, and the examples that the comparison covers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def explain(
     left_out: Mapping[str, str],
 ) -> tuple[str, ...]:
     """Return the reasons for a comparison's verdict as printable lines, from decisive reasons to omitted tasks."""
-    # With a single task, the overall change equals the task's.
+    # With a single task, the overall change equals the change of that task.
     compared = [change for change in tasks if change.paired]
     rows = [*compared, pooled] if len(compared) != 1 else compared
     spoken = [row for verdict in _ORDER for row in rows if row.verdict == verdict]

@@ -39,7 +39,7 @@ _UNKNOWN = {
 class Rule(NamedTuple):
     """A rule that may fail a run: its name in ``decided_by``, its verdict, and functions of the board and the settings.
 
-    ``is_in_force`` returns True if the rule applies to the run, ``broken`` the violations.
+    ``is_in_force`` returns True if the rule applies to the run, and ``broken`` returns the violations.
     """
 
     name: str
@@ -90,7 +90,7 @@ def _no_decision(board: Leaderboard, settings: GateSettings) -> Iterator[str]:
 
 
 def decided_by(board: Leaderboard, settings: GateSettings, *, compared: bool) -> tuple[str, ...]:
-    """Return the names of rules that could have failed a complete run; ``compared``: it was compared to a baseline."""
+    """Return the names of rules that could have failed a complete run; a ``compared`` run has a baseline."""
     if settings.mode == "none":
         return ()
     held = [rule.name for rule in RULES if rule.is_in_force(board, settings)]
@@ -165,7 +165,7 @@ def _under_threshold(board: Leaderboard, settings: GateSettings) -> list[str]:
 
 def _under_floor(board: Leaderboard, settings: GateSettings) -> list[str]:
     if "shard" in board.facts.selection:
-        # The gate on the merged shards decides, not on a part of the examples.
+        # The gate decides on the merged shards, not on a part of the examples.
         return []
     reasons = []
     # A task's own floor applies unless the settings have one for the task.
@@ -208,7 +208,7 @@ def limited_names(limits: Iterable[str]) -> list[str]:
 
 
 def _over_limits(board: Leaderboard, settings: GateSettings) -> list[str]:
-    # As with floors, the gate on the merged shards decides.
+    # As with floors, the gate decides on the merged shards.
     limits = {} if "shard" in board.facts.selection else settings.limits
     reasons = []
     for limit, most in limits.items():
@@ -252,7 +252,7 @@ def _over_limit(spent: Mapping[str, float | int], field: str, most: float) -> st
 
 
 def during(board: Leaderboard) -> str:
-    """Return a sentence about requests that came while examples ran and belong to none, or ""."""
+    """Return a sentence about requests that arrived while examples ran but belong to no example, or ""."""
     service = board.facts.manifest.get(SERVICE)
     count = service.get("during") if isinstance(service, Mapping) else None
     if not is_count(count) or not count:

@@ -128,8 +128,8 @@ def decide(
     inconclusive and pass. The reasons always say which examples were not compared with the baseline. The old baseline
     cannot fail a run that will replace it; :func:`renewed` sets the verdict ``new`` after the file is written. If the
     board lacks a task of the baseline, the task is removed, unless its file still exists below ``root``. Raise
-    UsageError for a baseline without per-example records, or without the hashes or ids that pairs need, for the mode
-    ``baseline`` without a baseline, and for a board whose examples were judged in another mode.
+    UsageError for a baseline without per-example records, or without the hashes or ids that pairs need. Raise it, too,
+    for the mode ``baseline`` without a baseline, and for a board whose examples were judged in another mode.
     """
     _check_mode(board, baseline, settings)
     if baseline is not None and not settings.update:
@@ -147,7 +147,7 @@ def decide(
         comparison = compare_with(baseline, board, _criteria(board, settings), root)
     found = findings(board, settings, comparison)
     reasons = [reason for _, reason in found]
-    # Near the top, because reports only show the first reasons.
+    # Insert the lines near the top, because reports show only the first reasons.
     reasons[1:1] = not_compared(board, settings) if comparison is None else comparison.coverage
     verdict = found[0][0] if found else "pass"
     return Decision(
@@ -169,7 +169,7 @@ def renewed(decision: Decision, verdict: str, reason: str) -> Decision:
     already contained the same results, ``stale`` if it was not written.
     """
     reasons = list(decision.reasons)
-    # After the decisive reason, but near the top.
+    # Insert the reason after the decisive reason, but near the top.
     reasons.insert(0 if decision.passes else 1, reason)
     found = replace(decision, reasons=tuple(reasons))
     if not decision.passes:

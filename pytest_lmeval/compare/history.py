@@ -15,7 +15,7 @@ _Suite = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A drop that the gate's test finds since the model's run before: the change, its p, and the start of that run."""
+    """A drop that the gate's test finds since the model's previous run: the change, its p, and that run's start."""
 
     change: float
     p: float
@@ -26,9 +26,9 @@ class Drop:
 class HistoryPoint:
     """The score of one run, and its 95 % interval; both are None for a run without a score.
 
-    ``changed`` is True if the tasks differ from those of the model's run before, unless another model's run already
-    marks the same change. ``notes`` say why the score may not cover the whole suite. ``drop`` is None if either run has
-    no records by example.
+    ``changed`` is True if the tasks differ from the tasks of the model's previous run, unless another model's run
+    already marks the same change. ``notes`` say why the score may not cover the whole suite. ``drop`` is None if either
+    run lacks per-example records.
     """
 
     timestamp: str
@@ -43,7 +43,7 @@ class HistoryPoint:
 
 
 class _Dated(NamedTuple):
-    """A run with its board, and by task the drops against the model's run before."""
+    """A run with its board, and the drops since the model's previous run, by task."""
 
     run: RunFile
     board: Mapping[str, Any]
@@ -86,7 +86,7 @@ def _drops(before: RunFile | None, run: RunFile) -> dict[str, Drop]:
     from pytest_lmeval.compare.compare import compare
 
     found = compare(before.results, run.results)
-    # With a single task, the overall change equals the task's.
+    # With a single task, the overall change equals the change of that task.
     changes = [*found.tasks, replace(found.tasks[0], task=OVERALL) if len(found.tasks) == 1 else found.pooled]
     return {
         each.task: Drop(each.change, each.p_adjusted, before.timestamp)

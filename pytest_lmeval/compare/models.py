@@ -18,9 +18,9 @@ _WAYS_OUT = (
 
 
 def other_models(old: Sequence[ExampleResult], new: Sequence[ExampleResult]) -> tuple[list[str], list[str]]:
-    """Return two lists of lines on tasks: on models that the run did not test, and on other differences.
+    """Return two lists of lines about tasks: one on models that the run did not test, one on other differences.
 
-    A run did not test a model if requests asked for it, but it answered none, and the baseline has no requests for it.
+    A run did not test a model if the model answered none of the requests for it, and the baseline has no such requests.
     Other differences are changed models, or shares of models, on the examples of both runs, and tasks of the baseline
     without model names.
     """
@@ -56,7 +56,7 @@ def by_function(results: Iterable[ExampleResult]) -> dict[str, dict[str, Example
 
 
 def _difference(old: Mapping[str, ExampleResult], new: Mapping[str, ExampleResult]) -> str:
-    """Return a text with the requested models of both runs if they, or their shares by more than a tenth, differ."""
+    """Return the requested models of both runs as text if the models differ, or a share differs by over a tenth."""
     both = old.keys() & new.keys()
     before, now = (
         models_of(result for id, result in of.items() if id in both).get("asked", _NONE) for of in (old, new)
@@ -67,6 +67,6 @@ def _difference(old: Mapping[str, ExampleResult], new: Mapping[str, ExampleResul
 
 
 def shares_differ(old: Mapping[str, int], new: Mapping[str, int]) -> bool:
-    """Return True if the names differ, or the share of one of them by more than a tenth."""
+    """Return True if the names differ, or if the share of any name differs by more than a tenth."""
     shares = [{name: count / sum(counts.values()) for name, count in counts.items()} for counts in (old, new)]
     return old.keys() != new.keys() or any(abs(shares[0][name] - shares[1][name]) > MUCH for name in old)

@@ -46,7 +46,7 @@ class Variances:
         return tuple(
             Needed(
                 drop,
-                # Twice the responses halve the noise, but do not change a real drop.
+                # Doubling the responses halves the noise, but does not change a real drop.
                 _least(partial(_shows, share, alpha, (spread * self.repeats, 0.0), (0.0, weight)), _MOST_REPEATS),
                 _least(partial(_shows, share, alpha, (spread * count, weight * count), (0.0, 0.0))) or 0,
             )

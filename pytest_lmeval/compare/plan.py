@@ -61,7 +61,7 @@ class SuitePlan:
 
 @dataclass(slots=True)
 class _Unit:
-    """A cluster, or an example without one: sums over its examples, each with its weight in the mean.
+    """A cluster, or an example without a cluster: sums over the examples, each with its weight in the mean.
 
     Independent noise adds up as ``independent``, a variance. Noise that moves together adds up as ``together``, a
     deviation.
@@ -104,10 +104,10 @@ class _Units:
 def plan(suite: Suite, drop: float, noise: Mapping[str, Noise], *, usual: float, alpha: float = 0.05) -> SuitePlan:
     """Return the power of a suite; ``noise`` is the measured noise of some tasks.
 
-    If it was not measured, the share ``usual`` of the examples flips. The flips in a cluster then happen together, and
-    a score that is lost was 1. A drop is a number of examples, or of whole clusters, that lose their score. As in the
-    gate, a task's test has the level of Holm's first step, and the overall test has half of alpha; the test of a single
-    task has alpha.
+    If the noise of a task was not measured, the share ``usual`` of its examples flips, all flips in a cluster happen
+    together, and each lost score was 1. A drop is a number of examples, or of whole clusters, that lose their score. As
+    in the gate, a task's test has the level of Holm's first step, and the overall test has half of alpha; the test of a
+    single task has alpha.
     """
     count = len(suite)
     share = overall_level(alpha, count)
@@ -131,7 +131,7 @@ def plan(suite: Suite, drop: float, noise: Mapping[str, Noise], *, usual: float,
 
 
 def _known(noise: Noise, usual: float) -> Noise:
-    """Return the noise with an assumption in place of what was not measured: the careful end, for all but flips."""
+    """Return the noise with assumptions in place of missing measurements: cautious ones, except for flips."""
     return Noise(
         usual if noise.flips is None else noise.flips,
         1.0 if noise.shared is None else noise.shared,

@@ -39,8 +39,8 @@ class Versus:
 
     ``difference`` is the score of ``one`` minus the score of ``other``. ``interval`` bounds the difference, with each
     end at ``level``: in 95 % of rankings the bounds of all pairs are right. ``p_adjusted`` is the two-sided p by Holm's
-    procedure over all pairs of models. ``is_shown`` is True if it is at most alpha; the interval excludes 0 exactly in
-    this case.
+    procedure over all pairs of models. ``is_shown`` is True if ``p_adjusted`` is at most alpha; the interval excludes 0
+    exactly in this case.
     """
 
     one: str
@@ -62,9 +62,9 @@ class Standing:
     ``p_adjusted`` come from the :class:`Versus` with the best model, over the ``paired`` examples of both; for the best
     model they are None, and p is 1. ``is_worse`` is True if the test shows that the model is worse. ``p95_ms`` and
     ``cost`` cover the whole run; ``cost_is_least`` is True if some answers reported no cost. ``cost_ratio`` is the cost
-    of the answers to the paired examples, relative to the best model's; None if some answers were free or reported no
-    cost. ``scored`` is the number of examples that this model scored, ``left_out`` the number of these that the ranking
-    leaves out.
+    of the answers to the paired examples, divided by the cost of the best model's answers; None if some answers were
+    free or reported no cost. ``scored`` is the number of examples that this model scored; ``left_out`` is the number of
+    scored examples that the ranking leaves out.
     """
 
     name: str

@@ -179,7 +179,7 @@ def _doubt(row: TaskRow) -> str:
 
 def _common_output(results: Sequence[ExampleResult]) -> str | None:
     """Return the stripped output that all results share; None if outputs differ or one is missing."""
-    # One at a time, as all outputs together may not fit into memory. Log-likelihood examples have no output.
+    # Read one output at a time: all outputs together may not fit into memory. Log-likelihood examples have no output.
     outputs = (output and output.strip() for result in results for output in result.outputs or (None,))
     first = next(outputs, None)
     return first if all(output == first for output in outputs) else None

@@ -19,7 +19,7 @@ _THEN = "applications' requests were sent with temperature 0 then (openai:, lite
 def other_requests(old: Sequence[ExampleResult], new: Sequence[ExampleResult]) -> list[str]:
     """Return lines, by task, on changed options, and on changes of more than a tenth in requests or tokens per example.
 
-    They cover the examples that have a score and the same number of repeats in both runs.
+    The lines cover the examples that have a score and the same number of repeats in both runs.
     """
     lines, unknown = [], []
     before, now = by_function(old), by_function(new)
@@ -52,7 +52,7 @@ def _have_clients(results: Iterable[ExampleResult]) -> bool:
 
 
 def _other_options(old: Sequence[ExampleResult], new: Sequence[ExampleResult]) -> Iterator[str]:
-    """Yield the values, now and before, of options that came, went or changed in requests of clients."""
+    """Yield the new and the old values of options that clients' requests added, dropped or changed."""
     was, now = options_in(old), options_in(new)
     if was.requests and now.requests:
         for name in sorted(was.values.keys() | now.values.keys()):

@@ -1,6 +1,6 @@
 """Score new answers by old targets if only the targets of an example changed.
 
-This has no effect on the verdict. It shows whether the answer or the targets made an example pass.
+The new scores do not affect the verdict: they show whether the answer or the targets made an example pass.
 """
 
 from __future__ import annotations

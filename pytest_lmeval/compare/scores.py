@@ -115,7 +115,7 @@ def _score(row: TaskRow, name: str) -> float | None:
 
 
 def _meant(row: TaskRow | None, name: str) -> str:
-    """Return a list of the recorded scores; "" if no example was scored, since its error has this list."""
+    """Return a list of the recorded scores; "" if no example was scored: an example's error has the list."""
     if row is None or row.score is None:
         return ""
     recorded = [each for each in {**row.metrics, **row.scores} if each not in BY_NAME and _score(row, each) is not None]

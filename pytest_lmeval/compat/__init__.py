@@ -1,1 +1,1 @@
-"""The names that task files of other frameworks import, a package for each framework."""
+"""The names that task files of other frameworks import, with a package for each framework."""

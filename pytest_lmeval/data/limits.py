@@ -64,7 +64,7 @@ def check_rows(name: str, count: int) -> None:
 def read_files(files: Sequence[Path]) -> list[bytes]:
     """Return the contents of the files of a data set.
 
-    Raise BadRows before reading any file if they are too large together, and OSError if a file cannot be read.
+    Raise BadRows before reading any file if the files are too large together, and OSError if a file cannot be read.
     """
     check_files(files)
     return [path.read_bytes() for path in files]
@@ -80,7 +80,7 @@ def check_files(files: Sequence[Path]) -> None:
 
 
 def unpacked(name: str, data: bytes) -> bytes:
-    """Return ``data`` without gzip's compression, if it has one; raise BadRows if it is damaged or too large."""
+    """Return ``data``, decompressed if gzip compressed it; raise BadRows if it is damaged or too large."""
     if not data.startswith(_GZIP):
         return data
     parts, size = [], 0

@@ -25,7 +25,7 @@ BOM = b"\xef\xbb\xbf"
 
 
 def number_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    r"""Yield ``(line number from 1, line)`` of ``data`` without blank and ``#`` lines.
+    r"""Yield ``(line number from 1, line)`` for each line of ``data`` that is neither blank nor a ``#`` comment.
 
     Lines end at ``\n`` alone: a text splitter would also break at U+2028 and U+0085, which may be in a string.
     """

@@ -20,7 +20,8 @@ _PART = re.compile(r"-\d{5}-of-\d{5}\Z")
 def find(path: str, folder: Path) -> Path | None:
     """Return the file or folder that ``path`` names, relative to ``folder``, with or without its suffix.
 
-    Return None if there is no such file and ``path`` may be a name on the hub; raise RecordRefused if it cannot be one.
+    Return None if there is no such file and ``path`` may be a name on the hub; raise RecordRefused if it cannot be a
+    name on the hub.
     """
     base = folder / path
     for candidate in (base, *(base.with_name(base.name + suffix) for suffix in SUFFIXES)):

@@ -1,4 +1,4 @@
-"""Read the rows of a parquet file by batches; bytes in its cells do not stay in memory."""
+"""Read the rows of a parquet file in batches; bytes in its cells do not stay in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BYTES = ("binary", "large_binary")
 
 
 def parquet_rows(path: Path, source: Path | io.BytesIO, used: Collection[str] | None = None) -> list[Cells]:
-    """Return the rows in ``source``, the content of ``path``; raise BadRows if it is no parquet or too large.
+    """Return the rows in ``source``, the content of ``path``; raise BadRows if it is not parquet, or is too large.
 
     With ``used``, the names of the columns that a task uses, values become JSON. Bytes in these columns become cells,
     and other columns with bytes are None. Without ``used``, values are those of pyarrow.
@@ -78,7 +78,7 @@ def _json_rows(name: str, file: Any, used: Collection[str]) -> list[Cells]:
 
 
 def _has_bytes(kind: Any) -> bool:
-    """Return True for bytes, for the struct of bytes and path that ``datasets`` writes, and for their lists."""
+    """Return True for bytes, for the struct of bytes and path that ``datasets`` writes, and for lists of either."""
     return str(kind) in _BYTES or any(_has_bytes(kind.field(number).type) for number in range(kind.num_fields))
 
 

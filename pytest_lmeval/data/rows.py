@@ -38,7 +38,7 @@ class DataFile(NamedTuple):
 
 
 def local_path(holder: Path, name: str) -> Path:
-    """Return the path of ``name`` in the file ``holder``; raise BadRows for another suffix, or outside the project."""
+    """Return the path that ``holder`` calls ``name``; raise BadRows for an unknown suffix, or outside the project."""
     path = (holder.parent / name).resolve()
     if path.suffix not in SUFFIXES:
         raise BadRows(f"{name}: {_EXPECTED}")
@@ -96,11 +96,11 @@ def read_rows(path: Path, *, as_written: bool = False) -> tuple[list[dict[str, A
 def parse_rows(path: Path, data: bytes, *, as_written: bool = False, suffix: str = "") -> list[dict[str, Any]]:
     """Return the rows of the file at ``path``, whose bytes are ``data``.
 
-    ``suffix`` says how to read them, by default the file's own: one of ``SUFFIXES``, or ``.json``, which is jsonl or an
-    array. Values are text in csv, JSON in jsonl, and pyarrow's in parquet. Raise BadRows if two columns have the same
-    name, or if the file has more rows or uncompressed bytes than the limits; the metadata of parquet reveal that before
-    reading, and the limits apply again while reading. ``as_written`` keeps blanks around the names of csv columns, and
-    line ends in cells.
+    ``suffix``, by default the suffix of the file, says how to read the bytes: it is one of ``SUFFIXES``, or ``.json``
+    for jsonl or an array. Values are text in csv, JSON values in jsonl, and pyarrow's values in parquet. Raise BadRows
+    if two columns have the same name, or if the file has more rows or uncompressed bytes than the limits. The metadata
+    of parquet reveals an excess before reading; the limits apply again while reading. ``as_written`` keeps whitespace
+    around the names of csv columns, and line ends in cells.
     """
     return _numbered_rows(path, data, as_written, suffix)[0]
 

@@ -78,7 +78,7 @@ def _mix(one: int, other: int) -> int:
 
 
 def _hash(constant: int, multiplier: int) -> Callable[[int], int]:
-    """Return a function that scrambles numbers of 32 bits, in another way at each call."""
+    """Return a function that scrambles numbers of 32 bits, in a different way at each call."""
 
     def scramble(value: int) -> int:
         nonlocal constant

@@ -1,7 +1,7 @@
 """Check the fields of a record or a task, and suggest corrections of misspelt names.
 
 Every check raises RecordRefused with rule, field and detail. Authors may add any key to ``extras`` or ``metadata`` that
-does not resemble a known key: with a misspelt ``must_pass``, a run would pass that should fail.
+does not resemble a known key: a misspelt ``must_pass`` would let a run pass that should fail.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def has_media(value: object) -> TypeGuard[list[object]]:
 
 
 def prompt_of(value: object, folder: Path | None, field: str = "prompt") -> tuple[str, tuple[Message, ...]]:
-    """Return a prompt as text, and its messages: none for a text, one of the user for a list of texts and media.
+    """Return a prompt as text, and its messages: none for a text, one user message for a list of texts and media.
 
     ``folder`` holds the file with the prompt; None is the working folder.
     """

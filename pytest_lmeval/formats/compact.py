@@ -38,7 +38,7 @@ OF_RECORD = frozenset({*REQUIRED, *OPTIONAL, TURNS, CHECKS})
 def check_compact_record(record: object, line: int, registry: Registry, folder: Path | None = None) -> Example:
     """Return the example that ``record`` describes; raise RecordRefused for the first rule it breaks.
 
-    ``folder`` holds the file with the record, beside which are its images; None is the working folder.
+    ``folder`` holds the file with the record and its images; None is the working folder.
     """
     if isinstance(record, dict) and "turns" in record:
         from pytest_lmeval.formats.turns import check_conversation

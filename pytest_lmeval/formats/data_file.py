@@ -157,7 +157,7 @@ class _Maker:
                 for rest, targets in self._shape.checks
             ]
         example = check_compact_record(record, row.line, self._registry, folder)
-        # Rows of a separate file share a line, that of the key data.
+        # Rows of a separate file share the line of the key data.
         place = number - 1 if row.place else 0
         return replace(example, messages=messages or example.messages, place=place) if messages or place else example
 
@@ -174,7 +174,7 @@ class _Maker:
 
     def _note(self, faults: Sequence[tuple[_Row, RecordRefused]]) -> None:
         counts = Counter((refused.rule, refused.field, refused.detail) for _, refused in faults)
-        # Report a fault that every row has only once, as a fault of the file.
+        # If every row has a fault, report it once, as a fault of the file.
         of_file = {fault for fault, count in counts.items() if 1 < count == len(self._rows.rows)}
         for rule, name, detail in sorted(of_file):
             key = "target" if name == "targets" and "target" in self._document else name

@@ -31,7 +31,7 @@ _ROLES = ("system", "user", "assistant")
 def is_data_file(document: Mapping[str, Any], *, is_named: bool) -> bool:
     """Return True if a document is meant to be a data file; ``is_named`` is true if the command names the file.
 
-    If the command does not name it, a file with unknown keys and without targets belongs to another program, such as a
+    A file with unknown keys and without targets, which the command does not name, belongs to another program, such as a
     training script.
     """
     prompt, rows, scored = (not role.isdisjoint(document) for role in ROLES)

@@ -165,7 +165,7 @@ def load_file(
         return LoadedFile((), [RecordError(1, None, "bad_type", "_root", detail)])
     node = f"{name}{path.suffix}"
     if not _PLAIN_NAME.fullmatch(node) and node_path(node) != node:
-        # Logs show the name, and no command line could select the examples.
+        # Logs would show the name, and no command line could select the examples.
         detail = (
             "the file's name contains '::', a control character or a command to a CI runner; rename it, or its folder"
         )

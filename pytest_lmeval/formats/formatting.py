@@ -57,7 +57,7 @@ def read_hashes(path: Path) -> Hashes:
 
 
 def update_hashes(path: Path, hashes: Hashes) -> None:
-    """Record ``hashes`` in the file at ``path``; other tasks keep theirs."""
+    """Record ``hashes`` in the file at ``path``; other tasks keep their hashes."""
     prompts = {**read_hashes(path), **hashes}
     ordered = {task: dict(sorted(prompts[task].items())) for task in sorted(prompts)}
     write_atomically(path, encode_json({"schema": SCHEMA, "prompts": ordered}))

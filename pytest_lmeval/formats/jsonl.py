@@ -231,7 +231,7 @@ def read_records(
 
 
 def _errors_of_file(data: bytes) -> list[RecordError]:
-    """Return one error for a file that is no JSONL, or an empty list."""
+    """Return one error for a file that is not JSONL, or an empty list."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         detail = "the file is UTF-16; save it as UTF-8"
     elif (document := _one_document(data)) is None:

@@ -71,7 +71,7 @@ def lint(files: Mapping[Path, LoadedFile], registry: Registry) -> list[LintWarni
 
 
 def known_keys(registry: Registry) -> frozenset[str]:
-    """Return the keys that a format or a metric reads, and common words that are no mistakes."""
+    """Return the keys that a format or a metric reads, and common words that are not mistakes."""
     return WORDS.union(_ORDINARY, OF_COMPACT, *(metric.extras for metric in registry.metrics.values()))
 
 
@@ -196,7 +196,7 @@ def _answers_given_away(task: Task, registry: Registry) -> Iterator[LintWarning]
 
 
 def _overlaps(tasks: Sequence[Task]) -> Iterator[LintWarning]:
-    """Yield a warning for each pair of tasks in which one repeats prompts of the other, also as worked examples."""
+    """Yield a warning for each pair of tasks if one task repeats prompts of the other, even as worked examples."""
     prompts: dict[tuple[str, ...], dict[str, _Place]] = {}
     for task in tasks:
         for example in task.examples:

@@ -140,7 +140,7 @@ def by_ending(given: Sequence[LogProb]) -> list[Option]:
 
 
 def log_probs_of(details: Mapping[str, Any]) -> list[LogProb]:
-    """Return the log-probabilities in ``details``, as :meth:`Ranked.record` writes them; empty if it has none.
+    """Return the log-probabilities in ``details``, as :meth:`Ranked.record` writes them; empty if these are missing.
 
     The details have only the compared tokens: comparing all tokens of the result gives the same score.
     """

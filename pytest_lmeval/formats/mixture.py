@@ -1,6 +1,6 @@
-"""Mix tasks into one task, in which the task of each example scores it.
+"""Mix tasks into one task; the original task of each example scores the example.
 
-A YAML file lists them::
+A YAML file lists the tasks::
 
     mixture: [arithmetic.jsonl, task_medical.py, task_medical.py]
 
@@ -96,12 +96,12 @@ class MixtureTask(Task):
 
     @property
     def numbered(self) -> bool:
-        """True if any part is numbered."""
+        """True if row or line numbers are the example ids of any part."""
         return any(part.task.numbered for part in self.parts)
 
     @property
     def aggregates(self) -> bool:
-        """True if any part aggregates."""
+        """True if any part aggregates its results."""
         return any(part.task.aggregates for part in self.parts)
 
     def aggregate(self, results: Sequence[ExampleResult]) -> Mapping[str, Any]:

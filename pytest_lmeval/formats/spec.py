@@ -66,7 +66,7 @@ _FEW_SHOT_MARKER = re.compile(r"(?<![^\W\d_])(?:question:|q:|example:)", re.IGNO
 def check_spec_record(record: object, line: int, folder: Path | None = None) -> Example:
     """Return the example that ``record`` describes; raise RecordRefused for the first rule it breaks.
 
-    ``folder`` holds the file with the record, beside which are its images; None is the working folder.
+    ``folder`` holds the file with the record and its images; None is the working folder.
     """
     fields = checks.check_fields(record, REQUIRED, OPTIONAL, _IN_METADATA)
     example = Example(

@@ -1,4 +1,4 @@
-"""Ask a judge, and read its reply; if it cannot be read, ask a second time."""
+"""Ask a judge, and read its reply; if the reply cannot be read, ask a second time."""
 
 from __future__ import annotations
 

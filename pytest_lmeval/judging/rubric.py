@@ -105,7 +105,7 @@ def _number(level: Any, field: str) -> float:
 
 
 def _shown(number: float) -> str:
-    # The form in which a judge may write it: not rounded, and 1 for 1.0.
+    # The form in which a judge may write a level: not rounded, and 1 for 1.0.
     return str(int(number)) if number.is_integer() else repr(number)
 
 

@@ -13,8 +13,8 @@ def judge_note(
     """Return the note on the board about a judge and its prompt.
 
     ``entries`` are the records of its replies; ``verdicts`` are pairs of the judge's and a person's verdict, None if
-    there is no verdict. ``unread`` is the number of examples that are errors because of the judge's replies; they are
-    part of the number of rows.
+    there is no verdict. ``unread`` is the number of examples that are errors because of the judge's replies; the number
+    of rows includes these examples.
     """
     pairs = [(person, judge) for judge, person in verdicts if judge is not None and person not in (None, "")]
     return {
@@ -68,7 +68,7 @@ def cohen_kappa(first: Sequence[str], second: Sequence[str]) -> float | None:
     """Return the agreement beyond chance, in [-1, 1], of two people who gave a label to each of the same rows.
 
     ``(observed - expected) / (1 - expected)``: J. Cohen, "A Coefficient of Agreement for Nominal Scales", 1960. Return
-    None if both gave all rows the same label: chance alone would agree as well.
+    None if both people gave all rows the same label: chance would give the same agreement.
     """
     n = len(first)
     if not n:

@@ -110,7 +110,7 @@ def repeat_metrics(results: Sequence[ExampleResult]) -> dict[str, float]:
     """Return ``pass@k`` and ``pass^k`` for k = 1, 2, 4 ... and n, and ``maj@n`` of predictions; empty without repeats.
 
     These are means over the scored examples: the chance that at least one of k responses is right, the chance that all
-    k are, and the share of examples whose commonest prediction is right. ``pass^1`` equals ``pass@1``.
+    k responses are right, and the share of examples whose commonest prediction is right. ``pass^1`` equals ``pass@1``.
     """
     scored = [(result, _scores(result)) for result in results if result.outcome.details and len(_scores(result)) > 1]
     if not scored:
@@ -169,7 +169,7 @@ def centered_metric(score: float | None, baseline: float | None) -> dict[str, fl
 
 
 def core_score(rows: Iterable[TaskRow]) -> float | None:
-    """Return the mean of the centred scores; None if no task has one, or if one of them lacks its score."""
+    """Return the mean of the centred scores; None if no task has a baseline, or a task with a baseline has no score."""
     values = [row.metrics[CENTERED] for row in rows if CENTERED in row.metrics]
     known = [value for value in values if value is not None]
     return mean(known) if known and len(known) == len(values) else None
@@ -240,7 +240,7 @@ def text_metrics(results: Iterable[ExampleResult]) -> dict[str, float]:
 
 
 def _detailed(results: Iterable[ExampleResult], name: str) -> list[ExampleResult]:
-    """Return the results with the detail ``name``, and results with several responses, each of which may have it."""
+    """Return the results with the detail ``name``, and results with several responses, which may have the detail."""
     found = ((result, result.outcome.details) for result in results)
     return [result for result, details in found if details and (name in details or "repeats" in details)]
 

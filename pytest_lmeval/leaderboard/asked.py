@@ -1,4 +1,4 @@
-"""Find the question of an example and the answer to it, for reports with a line for each."""
+"""Find the question of an example and the answer to it, for reports with one line per example."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _MOST = 4_000
 def asked(result: ExampleResult) -> str:
     """Return the question: the user's last message, or the last paragraph of a prompt without roles.
 
-    The question of an eval function is in its row, or else in its first request; "" if it is in neither. Of a long
-    question only the first characters are returned.
+    The question of an eval function is in its row, or else in its first request; "" if it is in neither. Only the first
+    characters of a long question are returned.
     """
     if is_function(result):
         return (_column(result, QUESTIONS) or _first_request(result))[:_MOST]
@@ -32,14 +32,14 @@ def asked(result: ExampleResult) -> str:
 
 
 def wanted(result: ExampleResult) -> Sequence[str]:
-    """Return the wanted answers; of an eval function the answer in its row."""
+    """Return the wanted answers; for an eval function, the answer in its row."""
     if not is_function(result):
         return wanted_of(result)
     return [text] if (text := _column(result, ANSWERS)) else []
 
 
 def answered(result: ExampleResult) -> str:
-    """Return the answer that decided; of an eval function without an output, the model's last answer."""
+    """Return the answer that decided the score; for an eval function without an output, the model's last answer."""
     if is_function(result):
         return shown_output(result) or _last_answer(result)
     return result.predictions[shown_response(result)] if result.predictions else ""

@@ -84,7 +84,7 @@ class RunFacts:
     remarks: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Hide secrets, also in boards from other people: all reports read the options from here."""
+        """Hide secrets, even in other people's boards: all reports read the options from here."""
         object.__setattr__(self, "adapter_options", redact_options(self.adapter_options))
 
 
@@ -346,7 +346,7 @@ def _counts(results: Sequence[ExampleResult], facts: RunFacts) -> dict[str, int]
 
 
 def rerun_usage(facts: RunFacts) -> Mapping[str, float]:
-    """Return the usage of attempts that were made again."""
+    """Return the usage of attempts that were repeated."""
     return sound_amounts(facts.manifest.get(RERUN_USAGE))
 
 

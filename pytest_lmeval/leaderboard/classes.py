@@ -33,11 +33,11 @@ def by_label(
     """Return the metrics of each label and the confusion matrix of the scored examples that have labels.
 
     Examples have labels if they have the category ``classification`` or ``mcq``, or a chosen option. The result is None
-    without such examples, or with more than MAX_LABELS labels. An example's label is its first target. Only its first
-    prediction counts; it counts as that label if it matches any of the targets. A short prediction that is no example's
-    label adds a label, unless that makes more than MAX_LABELS. The confusion matrix counts any other prediction as
-    ``other``, or as ``unparsed`` if the post-process rule found nothing in it; as ``(other)`` and ``(unparsed)`` if
-    these names are labels.
+    without such examples, or with more than MAX_LABELS labels. An example's label is its first target. Only the
+    example's first prediction counts, as the example's label if the prediction matches any target. A short prediction
+    that is no example's label adds a label, unless that makes more than MAX_LABELS. The confusion matrix counts any
+    other prediction as ``other``, or as ``unparsed`` if the post-process rule found nothing in it; as ``(other)`` and
+    ``(unparsed)`` if these names are labels.
     """
     asked = [
         result

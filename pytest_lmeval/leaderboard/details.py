@@ -118,7 +118,7 @@ def models_of(results: Iterable[ExampleResult]) -> dict[str, dict[str, int]]:
 class NamedOptions(NamedTuple):
     """The number of requests of applications' clients, and how often they named each value of each option.
 
-    NOT_NAMED counts the other requests; VARIOUS replaces values if most requests have their own.
+    NOT_NAMED counts the other requests; VARIOUS replaces the values if most requests have a value of their own.
     """
 
     requests: int
@@ -160,7 +160,7 @@ def notes_of(of_functions: Sequence[Trace], adapter: str) -> list[str]:
 
 
 def _function_notes(of_functions: Iterable[Trace], adapter: str) -> list[str]:
-    """Return lines with each task's number of passes by asserts alone, of silent examples and of cancelled requests."""
+    """Return lines with each task's numbers of passes by asserts alone, silent examples and cancelled requests."""
     counts: dict[str, Counter[str]] = {}
     for result, steps in of_functions:
         found = counts.setdefault(result.task, Counter())

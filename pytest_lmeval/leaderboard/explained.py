@@ -67,7 +67,7 @@ def reasons_of(result: ExampleResult) -> str:
 
 
 def shown_output(result: ExampleResult) -> str:
-    """Return the application's answer as text or JSON: of several repeats, the worst one; "" without an answer."""
+    """Return the application's answer as text or JSON: of several repeats, the worst answer; "" without an answer."""
     repeats = details_of(result)
     found = [repeats[worst_repeat(result, len(repeats))], *repeats]
     value = next((each[OUTPUT] for each in found if each.get(OUTPUT) is not None), "")

@@ -39,7 +39,7 @@ def missed_lines(result: ExampleResult) -> list[str]:
     """Return a line if too few repeats passed, and a line for each further score below its threshold."""
     counted, named = passes_of(result), thresholds_of(result)
     repeats = [] if counted is None else [f"{counted[1]} of its repeats passed, but {counted[0]} must pass"]
-    # With several repeats, a metric is their mean.
+    # With several repeats, the value of a metric is the mean over the repeats.
     under = [
         f"{name} {beside(result.metrics[name], named[name], '.4g')} is under its threshold {named[name]:.4g}"
         for name in _missed(result)

@@ -21,8 +21,8 @@ _MAY_BE = frozenset({"passed", "failed", "below", "error", "timeout", "quarantin
 class Quarantine:
     """The examples in quarantine on ``day``, YYYY-MM-DD in UTC.
 
-    ``listed`` has the baseline's entries by (task, id); None without a baseline. They replace the examples' own
-    entries, so that a change cannot excuse itself.
+    ``listed`` has the baseline's entries by (task, id); None without a baseline. The baseline's entries replace the
+    examples' own entries, so that a change cannot excuse itself.
     """
 
     day: str = ""

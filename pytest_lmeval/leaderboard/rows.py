@@ -139,7 +139,7 @@ class RowNumbers:
 
 if TYPE_CHECKING:
 
-    class _RowFields(RowTask, RowCounts, RowNumbers):  # type: ignore[misc]  # none is ever made
+    class _RowFields(RowTask, RowCounts, RowNumbers):  # type: ignore[misc]  # no instance is ever made
         """The fields of all groups, for type checkers."""
 
 else:
@@ -214,7 +214,7 @@ _ROW_FIELDS = (
 
 
 def rows_called(name: str, rows: Iterable[TaskRow]) -> list[TaskRow]:
-    """Return the row of the task ``name``, or else all rows with that key: the variants of a task share it."""
+    """Return the row of the task ``name``, or else all rows with that key: the variants of a task share a key."""
     found = list(rows)
     return [row for row in found if row.task == name] or [row for row in found if row.key and row.key == name]
 

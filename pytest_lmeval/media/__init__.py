@@ -1,7 +1,7 @@
-"""Images, audio and other files in prompts: where they come from, what they are, and their bytes.
+"""Images, audio and other files in prompts: their sources, their types and their bytes.
 
 A :class:`~pytest_lmeval.types.Media` has no bytes. :func:`read` reads them when a request is built, and refuses bytes
-that are not those of the collection. :mod:`.sources` makes media from files, addresses and bytes, :mod:`.content` finds
+that changed since the collection. :mod:`.sources` makes media from files, addresses and bytes, :mod:`.content` finds
 their type, and :mod:`.given` reads the parts of prompts in task files.
 """
 

@@ -77,7 +77,7 @@ def _jpeg(data: bytes) -> bool:
         marker = data[place + 1]
         if marker == 0xDA:  # the picture begins
             return data.find(b"\xff\xd9", place) >= 0
-        # A byte of 0xFF fills up; 0xD0 to 0xD7 and 0x01 have no length.
+        # A byte of 0xFF is padding; the markers 0xD0 to 0xD7 and 0x01 have no length.
         if marker == 0xFF:
             place += 1
         elif 0xD0 <= marker <= 0xD7 or marker == 0x01:

@@ -31,7 +31,7 @@ def parts_of(given: Sequence[Any], field: str, folder: Path | None) -> tuple[str
 
 
 def message_from(role: str, given: Sequence[object]) -> Message:
-    """Return the message with the texts, media and paths that a function asks about; raise UsageError for others."""
+    """Return the message with the texts, media and paths that a function asks about, or raise UsageError."""
     parts: list[str | Media] = []
     for part in given:
         if not isinstance(part, str | Media | PathLike) or part == "":

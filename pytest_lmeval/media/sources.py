@@ -20,7 +20,7 @@ DETAILS = ("low", "high", "auto")
 
 
 class MediaFault(LmevalError):
-    """An image, audio or file that no request can have; the message says why."""
+    """An image, audio or file that no request can contain; the message says why."""
 
 
 def media_of(kind: str, source: str | Path | bytes | Cell, folder: Path, detail: str = "") -> Media:

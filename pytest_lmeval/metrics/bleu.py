@@ -25,7 +25,7 @@ _STEPS = (
 # Add-one smoothing gives a wrong one-word answer 0.84.
 @metric(threshold=0.9)
 def bleu_4(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    r"""Return the sentence BLEU of the lowercased ``\w+`` tokens for the best target; 0.0 if a side has none.
+    r"""Return the sentence BLEU of the lowercased ``\w+`` tokens for the best target; 0.0 if a side has no tokens.
 
     ``brevity * (p1 p2 p3 p4) ** (1/4)``: Papineni et al. (2002), "BLEU: a method for automatic evaluation of machine
     translation", for one segment. If the prediction has ``c`` n-grams, and the target contains ``m`` of them, each at
@@ -34,7 +34,7 @@ def bleu_4(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     shorter, else 1.
 
     The whole text is one sequence, and each target is a separate reference. If a prediction is too short for an order,
-    the precision of this order is 1, so short texts score high: one wrong word has 0.84.
+    the precision of this order is 1, so short texts score high: a single wrong word scores 0.84.
     """
     return best_over_targets(_bleu_4, prediction, targets)
 

@@ -31,7 +31,7 @@ def turns(prediction: str, targets: Sequence[str], extras: Extras) -> float:
 
 
 def check_rubric(targets: Sequence[str], extras: Extras) -> None:
-    """Raise RecordRefused for extras that no judge could grade by."""
+    """Raise RecordRefused for extras by which no judge could grade."""
     from pytest_lmeval.judging.rubric import check_rubric as check
 
     check(targets, extras)
@@ -42,6 +42,6 @@ def rubric(prediction: str, targets: Sequence[str], extras: Extras, grade: Grade
     """Return the level of ``extras.levels`` that the judge gives the prediction by ``extras.rubric``.
 
     Levels are numbers from 0 to 1, by default 0 and 1. The targets, which may be absent, are right answers for the
-    judge to compare with. The details have its ``reason``. ``extras.not`` makes the score 1 minus the level.
+    judge to compare with. The details have the judge's ``reason``. ``extras.not`` makes the score 1 minus the level.
     """
     return grade(prediction, targets, extras)

@@ -58,7 +58,7 @@ def _longest_table(text: str, extras: Extras) -> _Table | None:
     lines = text.replace("\r\n", "\n").split("\n")
     separators = [each for each in _SEPARATORS.values() if each != " " or asked == " "]
     tables = [table for separator in separators for table in _tables(lines, separator)]
-    # If two have the same length, the requested separator decides.
+    # If two tables have the same length, the requested separator decides.
     return max(tables, key=lambda table: (table.lines, table.separator == asked), default=None)
 
 

@@ -99,7 +99,7 @@ def _f1(given: frozenset[str], wanted: frozenset[str]) -> float:
 
 
 def best_sum(worth: list[list[float]]) -> float:
-    """Return the largest sum of one entry per row, no two in one column; there are at most as many rows as columns.
+    """Return the largest sum of one entry per row, each in another column; there are no more rows than columns.
 
     This is the Hungarian method by shortest paths, one for each row; it takes rows squared times columns steps.
     """

@@ -11,7 +11,7 @@ from pytest_lmeval.metrics.parts.texts import ARTICLE, NO_PUNCTUATION, best_over
 
 @metric(threshold=0.5)
 def f1(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    r"""Return the multiset F1 of the lowercased ``\w+`` tokens for the best target; 0.0 if a side has none.
+    r"""Return the multiset F1 of the lowercased ``\w+`` tokens for the best target; 0.0 if a side has no tokens.
 
     With ``o`` tokens in common, each counted as often as on the side with fewer, precision is ``o / |prediction|``,
     recall ``o / |target|``, and their harmonic mean ``2 o / (|prediction| + |target|)``. This follows the SQuAD

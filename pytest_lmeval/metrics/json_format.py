@@ -59,7 +59,7 @@ def json_schema(prediction: str, targets: Sequence[str], extras: Extras) -> floa
         kind, detail = shared_worker().ask("json_schema", text, found)
     except TookTooLong as error:
         _check_is_quick(text, value, schema)
-        # The schema is quick for other values: the fault is the answer's.
+        # The schema is quick for other values, so the answer is at fault.
         return Score(0.0, {"schema_status": "timeout", "schema_detail": f"{error}{_patterns_of(schema)}"})
     if kind == "refused":
         raise RecordRefused("bad_value", "extras.json_schema", detail)

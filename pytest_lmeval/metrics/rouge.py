@@ -8,13 +8,14 @@ from pytest_lmeval.metrics.f1 import f1
 from pytest_lmeval.metrics.parts.declare import Extras, metric
 from pytest_lmeval.metrics.parts.texts import best_over_targets, lcs_length, ngrams
 
-# Comparing this many pairs of tokens takes about a second; two texts of a megabyte take seven, and 2 GB of memory.
+# Comparing this many pairs of tokens takes about a second; two texts of a megabyte take seven seconds, and 2 GB of
+# memory.
 _MOST_PAIRS = 1_000_000_000
 
 
 @metric(threshold=0.5)
 def rouge_l(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    r"""Return the ROUGE-L F1 of the lowercased ``\w+`` tokens for the best target; 0.0 if a side has none.
+    r"""Return the ROUGE-L F1 of the lowercased ``\w+`` tokens for the best target; 0.0 if a side has no tokens.
 
     With a longest common subsequence of ``l`` tokens, precision is ``l / |prediction|``, recall ``l / |target|``,
     and their harmonic mean ``2 l / (|prediction| + |target|)``: Lin (2004), "ROUGE: a package for automatic
@@ -36,7 +37,7 @@ def _rouge_l(prediction: Sequence[str], target: Sequence[str]) -> float:
 
 @metric(threshold=0.5)
 def rouge_1(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    r"""Return the ROUGE-1 F1 of the lowercased ``\w+`` tokens for the best target; 0.0 if a side has none.
+    r"""Return the ROUGE-1 F1 of the lowercased ``\w+`` tokens for the best target; 0.0 if a side has no tokens.
 
     Lin (2004), "ROUGE: a package for automatic evaluation of summaries", with beta 1 and no stemming. Equals ``f1``,
     under the name that is usual for summaries.

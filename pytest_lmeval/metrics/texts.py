@@ -109,7 +109,7 @@ def number(prediction: str, targets: Sequence[str], extras: Extras) -> Score:
 
 
 def last_number(text: str) -> Decimal | None:
-    """Return the last number in ``text``, or None; one of more than 400 digits is ignored."""
+    """Return the last number in ``text``, or None; a number of more than 400 digits is ignored."""
     found = None
     for match in _NUMBER.finditer(text):
         found = match
@@ -126,7 +126,7 @@ def _is_near(given: Decimal, wanted: Decimal, extras: Extras) -> bool:
 
 
 def _exact(value: float) -> Decimal:
-    # By its text: 0.1 is a tenth, not the nearest binary fraction.
+    # Convert the text of the number: 0.1 is a tenth, not the nearest binary fraction.
     return Decimal(repr(value))
 
 

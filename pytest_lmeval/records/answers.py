@@ -1,8 +1,8 @@
-"""Answers to examples with several requests: each answer is written to disk at once, and found again by its request.
+"""Answers to examples with several requests: each is written to disk at once, and found again by its request.
 
 Later requests depend on earlier answers, so the key of an answer is (task, id, repeat, hash of the request, number of
-equal requests before it). The ledger gets the answers with the example's result. Until then ``underway.jsonl`` has
-them, so that the end of the process loses no paid answer.
+equal requests before it). The ledger gets the answers with the example's result. Until then, ``underway.jsonl`` has the
+answers, so that no paid answer is lost if the process ends.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ class Recall:
 class KnownAnswers:
     """The answers in the results and the ``journal`` of an earlier run that come from the adapter with ``key``.
 
-    They come from the model, or from ``judge`` for eval functions. ``outside`` are answers to requests of no example.
+    The answers come from the model, or from ``judge`` for eval functions. ``outside`` are answers to requests of no
+    example.
     """
 
     def __init__(
@@ -144,8 +145,8 @@ class Journal:
         return self._write({"asking": self._asking, "task": task, "id": example, "call": found})
 
     def _write(self, line: Mapping[str, object]) -> bool:
-        # Begin a new line, since a killed process may leave one without its end. A single write in append mode is not
-        # mixed with writes of other threads and processes.
+        # Begin a new line, since a killed process may leave an unfinished line. A single write in append mode does not
+        # mix with writes of other threads and processes.
         text = "\n" + _encode(line)
         try:
             with self._lock:
@@ -164,7 +165,7 @@ class Journal:
 def read_journal(folder: Path, asking: str) -> Mapping[str, AnswersByExample]:
     """Return the answers in ``folder`` for runs with the fingerprint ``asking``, by the judge's name; "" is the model.
 
-    Skip lines that cannot be read: the run asks again.
+    Skip lines that cannot be read: the run repeats their requests.
     """
     found: dict[str, dict[tuple[str, str], list[Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     with suppress(OSError), (folder / FILE).open("rb") as lines:
@@ -178,6 +179,6 @@ def read_journal(folder: Path, asking: str) -> Mapping[str, AnswersByExample]:
 
 
 def remove_journal(folder: Path) -> None:
-    """Remove the file once the ledger has its answers, or none of them is useful."""
+    """Remove the file once the ledger has its answers, or if no answer in it is useful."""
     with suppress(OSError):
         (folder / FILE).unlink(missing_ok=True)

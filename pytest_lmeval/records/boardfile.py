@@ -22,10 +22,10 @@ NO_RESULT = "no result: "
 
 
 def set_aside_reports(folder: Path, report_dir: Path) -> None:
-    """Move the reports of an earlier run from ``folder`` to ``previous/`` of the report dir, and replace those there.
+    """Move the reports of an earlier run from ``folder`` to ``previous/`` of the report dir, and replace older reports.
 
-    The board is moved first: if the new run dies now, it leaves no old verdict. Without a board, a run died while
-    writing the others, and they are removed. Links stay, but not their targets; devices and pipes stay. Raise
+    The board is moved first: if the new run then dies, no old verdict remains. If there is no board, a run died while
+    it wrote the other reports, and these are removed. Links stay, but not their targets; devices and pipes stay. Raise
     UsageError if a file cannot be moved.
     """
     try:

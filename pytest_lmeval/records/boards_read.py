@@ -16,7 +16,7 @@ def facts_from(fields: Mapping[str, Any]) -> RunFacts:
     """Return the facts in a ledger or a board; raise ValueError that names the first wrong field."""
     known = recorded_facts(fields)
     if not known.get("finished", True) and not known.get("interruptions"):
-        # A file of an older version, or of a run that died, has the reasons only in its gate, or lacks them.
+        # A file of an older version, or of a run that died, has the reasons only in its gate, or not at all.
         reasons = [str(reason) for reason in (known.get("gate") or {}).get("reasons", ())]
         others = [reason for reason in reasons if not reason.startswith((NO_RESULT, NOT_COMPARED))]
         known["interruptions"] = others or ["its run was cut short"]

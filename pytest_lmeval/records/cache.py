@@ -96,7 +96,7 @@ class AnswerStore:
             raise UsageError(f"cache {self.path.parent}: cannot be read: {error}") from None
 
     def get(self, key: str) -> Kept | None:
-        """Return the answer under ``key``, or None without a readable one."""
+        """Return the answer under ``key``, or None if no answer is readable."""
         try:
             with self._lock:
                 row = self._database.execute(_FIND, (bytes.fromhex(key),)).fetchone()
@@ -192,7 +192,7 @@ class AnswerStore:
             raise UsageError(f"cache {self.path.parent}: holds no answers of this version; --lm-cache-mode=use asks")
         self._set_journal_mode()
         self._database.execute("BEGIN IMMEDIATE")
-        # Another process may have been first, and reports the outdated answers.
+        # Another process may have found the outdated answers first, and reports them.
         if self._version() < _VERSION:
             self.outdated = self._older()
             self._database.execute(_TABLE)

@@ -1,6 +1,6 @@
 """Check the answers of models: finite numbers that are not negative, texts, tool calls.
 
-Every answer of an adapter, judge, cache or recording passes here once. Later code need not check it again.
+Every answer of an adapter, judge, cache or recording is checked here once. Later code need not check answers again.
 """
 
 from __future__ import annotations

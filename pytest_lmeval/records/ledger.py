@@ -69,7 +69,7 @@ class Ledger:
     def open(self, header: Mapping[str, Any], *, resume: bool = False) -> None:
         """Start the file, or continue an older one to ``resume``; claim the folder first.
 
-        An older ledger that is not resumed is renamed ``ledger-<timestamp>.jsonl`` (``kept``). The last KEPT of such
+        An older ledger that is not resumed is renamed ``ledger-<timestamp>.jsonl`` (``kept``). The last KEPT such
         ledgers stay; ``removed`` counts the removed ledgers. Raise UsageError if the file cannot be written.
         """
         self.claim()

@@ -154,7 +154,7 @@ def examples_of(run: RunFile) -> tuple[ExampleResult, ...]:
 
 
 def board_of(run: RunFile) -> Leaderboard:
-    """Return the board of a run, rebuilt from its results, with the digest of the run's own."""
+    """Return the board of a run, rebuilt from its results, with the digest of the recorded board."""
     return build_board(run.infos.values(), examples_of(run), run.facts, run.aggregates)
 
 

@@ -115,7 +115,7 @@ def _check_tasks(shards: Sequence[RunFile]) -> None:
 
 
 def _check_spread(shards: Sequence[RunFile]) -> None:
-    # Examples are dealt in turn: no shard has two more of a task than another.
+    # Shards take turns to get an example: no shard has two more examples of a task than another shard.
     for name in _names(shards):
         infos = [(shard.infos.get(name), shard.path) for shard in shards]
         counts = [(info.selected if info else 0, path) for info, path in infos]

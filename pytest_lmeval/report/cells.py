@@ -48,7 +48,7 @@ class Cells(NamedTuple):
 
 
 def cells_of(result: ExampleResult) -> Cells:
-    """Return the texts of an example that has no counterpart; instead of an answer, its error."""
+    """Return the texts of an example that has no counterpart; an error replaces the answer."""
     said = _said(result.error or answered(result), is_known=bool(result.predictions))
     explained = explanation_of(result) if is_function(result) and not result.error else ""
     score = _score(result.score, explained)
@@ -76,7 +76,7 @@ def short(text: str | None) -> str:
 
 
 def changed_prompts(flip: Row) -> tuple[str, str]:
-    """Return the old and the new prompt from where they differ; "the same" for an old prompt that did not change."""
+    """Return the old and the new prompt from their first difference; "the same" if the prompt did not change."""
     if "old_prompt" not in flip:
         return "the same", tail(flip["prompt"], MOST)
     before, now = (" ".join(prompt.split()) for prompt in _with_roles(flip))

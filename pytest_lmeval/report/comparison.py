@@ -99,7 +99,7 @@ def _tasks(models: Sequence[Compared], comparison: Mapping[str, Any]) -> list[di
         scores |= {label: {"score": score, "n": ranking["examples"][task]} for label, score in ranked.items()}
         most = max(ranked.values(), default=0.0)
         best = [label for label, score in ranked.items() if names_best and score >= most - _SAME]
-        # If all models have the same score, none is the best.
+        # If all models have the same score, no model is the best.
         best = best if len(best) < len(ranked) else []
         found.append({"task": task, "scores": scores, "best": best})
     return found

@@ -42,7 +42,7 @@ _NEITHER = "passes in neither run, with another output"
 
 
 def difference_lines(difference: Difference, limit: int, screen: Screen = WHOLE) -> list[str]:
-    """Return the lines for a terminal, with at most ``limit`` examples that got worse, and as many that got better."""
+    """Return the lines for a terminal, with at most ``limit`` examples that got worse, and ``limit`` that improved."""
     lines = [f"{name}  {printable(shown, keep='')}" for name, shown in _sides(difference)]
     comparison = difference.comparison
     table = screen.table(*_declared(difference))

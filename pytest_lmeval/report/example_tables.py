@@ -29,7 +29,7 @@ def failed_table(failed: list[ExampleResult]) -> list[str]:
 
 
 def flip_table(title: str, flips: Sequence[Row], most: int = _SHOWN) -> list[str]:
-    """Return a folded table of examples that changed, as JSON values: the answers of both runs, ``most`` examples."""
+    """Return a folded table with both runs' answers to at most ``most`` changed examples, given as JSON values."""
     if not flips:
         return []
     has_prompts = any("old_prompt" in flip for flip in flips)

@@ -30,7 +30,7 @@ def add_step_summary(markdown: str, path: Path) -> None:
 
 
 def commands(board: Leaderboard, root: Path, environment: Mapping[str, str], label: str = "") -> list[str]:
-    """Return workflow commands that annotate the lines of examples that failed or got worse; none outside of Actions.
+    """Return workflow commands that annotate the lines of failed or worse examples; no commands outside of Actions.
 
     Paths of tasks are relative to ``root``. ``label`` names the model if there are several. If the run passes, the
     commands are warnings.

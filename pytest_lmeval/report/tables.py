@@ -320,7 +320,7 @@ def cut_to(text: str, size: int) -> str:
 
 
 def columns(headings: Sequence[str], rows: Sequence[Sequence[str]], texts: int) -> list[str]:
-    """Return the lines of a table; the first ``texts`` columns contain text, the others numbers on the right."""
+    """Return the lines of a table; the first ``texts`` columns contain text, the others right-aligned numbers."""
     shown = [headings, *[[printable(cell, keep="", folds=False) for cell in row] for row in rows]]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     pads = [str.ljust] * texts + [str.rjust] * (len(headings) - texts)
@@ -345,7 +345,7 @@ def table(
 
 
 def folded(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], more: int) -> list[str]:
-    """Return a folded table; ``more`` is the number of further rows, which it does not have."""
+    """Return a folded table; ``more`` is the number of further rows, which the table omits."""
     left = [f"... and {more} more", ""] if more > 0 else []
     shown = table(headings, rows, texts=len(headings)) if rows else []
     return [f"<details><summary>{title}</summary>", "", *shown, *left, "</details>", ""]

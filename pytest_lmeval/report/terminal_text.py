@@ -86,7 +86,7 @@ class Screen:
     ) -> list[str]:
         """Return the lines of a table of texts; the first ``texts`` columns contain text, the others numbers.
 
-        To fit, drop the columns called ``drop`` in their order.
+        If the table is too wide, drop the columns named in ``drop``, in that order.
         """
         orders = {name: place for place, name in enumerate(drop, start=1)}
         formats = ["text"] * texts + ["raw"] * (len(headings) - texts)
@@ -127,7 +127,7 @@ class Screen:
         )
 
     def name(self, text: str, most: int | None) -> str:
-        """Return a name of at most ``most`` characters; a longer one loses its middle."""
+        """Return a name of at most ``most`` characters; a longer name loses its middle."""
         if most is None or len(text) <= most:
             return text
         self.cut = True

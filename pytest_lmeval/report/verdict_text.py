@@ -32,7 +32,7 @@ def _moves(comparison: Row, verdict: str, verb: str) -> str:
     pooled = comparison.get("pooled") or {}
     names = [str(row["task"]) for row in tasks[:_MOVED]]
     sizes = [*map(_size, tasks[:_MOVED])]
-    # With a single task, the overall change equals the task's.
+    # With a single task, the overall change equals the change of that task.
     if pooled.get("verdict") == verdict and (not tasks or len(comparison["tasks"]) > 1):
         names, sizes = [*names, "overall"], [*sizes, _size(pooled)]
     if not names:

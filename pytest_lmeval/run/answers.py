@@ -184,7 +184,7 @@ class Judges:
         return None if self.user_adapter is None else self._judge(self.user_adapter)
 
     def simulated_user(self, adapter: Any) -> NamedJudges:
-        """Return the model that simulates users: the one named for this, or else the run's judge with ``adapter``."""
+        """Return the model that simulates users: a model named for this, or else the run's judge with ``adapter``."""
         return self.user or self.of(adapter)
 
     @property
@@ -200,7 +200,7 @@ class Judges:
         return self._adapters[spec]
 
     def of(self, adapter: Any) -> NamedJudges:
-        """Return the run's judge with ``adapter``, or without one, the judges named by tasks."""
+        """Return the run's judge with ``adapter``, or, without an adapter, the judges named by tasks."""
         if self._judges is None:
             named = NamedJudges(lambda spec: self._judge(self.adapter(spec)))
             self._judges = self._judge(adapter, named.open_model) if adapter else named

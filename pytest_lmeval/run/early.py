@@ -66,6 +66,6 @@ def _asks(task: Task, example: Example, groups: Sequence[Sequence[Response]], ju
                 return False
             judge.send(requests)
     except Exception:
-        # Scoring the example raises it again and reports it.
+        # Scoring the example raises the error again and reports it.
         return True
     return True

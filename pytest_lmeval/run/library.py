@@ -74,15 +74,15 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
     """Run ``tasks`` and return the board, as pytest would write it; the overall score is the tasks' unweighted mean.
 
     A task is a :class:`~pytest_lmeval.Task`, any object with its required members, or a list of examples from
-    :func:`~pytest_lmeval.load_all_tasks`, whose result may also be ``tasks``. ``registry`` is the registry that
-    loaded the tasks, unless it was the default. ``judge`` is the adapter that judges answers. ``repeats`` is the number
-    of responses per example, ``timeout`` the seconds for one request, ``sandbox`` the level at which programs run.
+    :func:`~pytest_lmeval.load_all_tasks`, whose result may also be ``tasks``. ``registry`` is the registry that loaded
+    the tasks, unless it was the default. ``judge`` is the adapter that judges answers. ``repeats`` is the number of
+    responses per example, ``timeout`` the seconds for one request, ``sandbox`` the level at which programs run.
     ``thresholds`` are by task or metric, in [0, 1]. ``gate`` is the mode for :func:`decide`: in every mode but
     ``examples``, an example under its threshold is ``below``. ``think_tags`` enclose the thoughts at the beginning of a
     text; None leaves texts unchanged. ``baseline`` is the run whose quarantine applies; without it, the examples' own
-    quarantine does. Results hide attributes of adapter and judge that are named like secrets (``api_key``). A batch
-    adapter stays open; an async one is closed (``aclose``) with its event loop. A task with an unmet need, such as a
-    package, gets no requests and leaves the board incomplete. Raises UsageError if every task has an unmet need, if
+    quarantine applies. Results hide attributes of adapter and judge that are named like secrets (``api_key``). A batch
+    adapter stays open; an async adapter is closed (``aclose``) with its event loop. A task with an unmet need, such as
+    a package, gets no requests and leaves the board incomplete. Raises UsageError if every task has an unmet need, if
     there are no tasks, if tasks share a name, if the adapter has no answering method, and if options are out of range.
     """
     if not tasks:

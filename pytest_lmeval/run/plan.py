@@ -189,7 +189,7 @@ def plan_run(
 
 
 def put_to(plan: RunPlan, adapter: Any, facts: AdapterFacts) -> RunPlan:
-    """Return the plan with its tasks prepared for ``adapter``; tasks it cannot answer are lacking."""
+    """Return the plan with its tasks prepared for ``adapter``; ``lacking`` includes tasks it cannot answer."""
     lacking, tasks = dict(plan.lacking), {}
     for key, task in {id(unit.task): unit.task for unit in plan.units}.items():
         try:
@@ -271,7 +271,7 @@ def plan_batches(keyed: Iterable[tuple[Hashable, _Key]], size: int) -> list[list
 
 
 def check_named(judges: Iterable[Any]) -> None:
-    """Raise UsageError if a judge or a simulated user has an adapter without a model: requests to it name none."""
+    """Raise UsageError if a judge or a simulated user has an adapter without a model: requests to it name no model."""
     for adapter in judges:
         if adapter is not None and AdapterFacts.of(adapter).model_by_request:
             name = adapter_name(adapter)
@@ -301,7 +301,7 @@ def _check_no_answers(units: Sequence[Unit], adapter: Any) -> None:
 
 
 def check_costs(adapters: Iterable[Any], tasks: Iterable[Task]) -> None:
-    """Raise UsageError if an adapter does not report costs at all, or not for the requests of a task."""
+    """Raise UsageError if an adapter reports no costs at all, or no costs for the requests of a task."""
     for adapter in adapters:
         if adapter is not None and not _tells_cost(adapter):
             options = "price_input and price_output, per million tokens"
@@ -329,7 +329,7 @@ def called(task: Task) -> str:
 
 
 def opened_sandbox(plan: RunPlan, settings: RunSettings) -> tuple[Any, str]:
-    """Open the sandbox for programs; return it with its level. Without programs, it opens on first use."""
+    """Open the sandbox for programs; return it with its level. Without programs, the sandbox opens on first use."""
     wanted = settings.sandbox
     if not plan.runs_programs and wanted in _LEVELS:
         return _OnFirstUse(wanted), ""
@@ -342,13 +342,13 @@ def opened_sandbox(plan: RunPlan, settings: RunSettings) -> tuple[Any, str]:
 
 
 def programs_line(plan: RunPlan, settings: RunSettings) -> str:
-    """Return the line on how the run executes programs."""
+    """Return a line that describes how the run executes programs."""
     how = f": NOT HERE: {plan.no_programs}" if plan.no_programs else ", probed"
     return f"lmeval: programs run at sandbox level {settings.sandbox}{how}"
 
 
 class _OnFirstUse:
-    """A sandbox that opens on first use, for a run without programs: a project's code may still run one."""
+    """A sandbox that opens on first use, for a run without programs: a project's code may still run a program."""
 
     def __init__(self, wanted: str) -> None:
         self._wanted = wanted

@@ -46,8 +46,8 @@ class HeldResults:
     examples with a result in the ledger. ``started`` and ``complete`` describe the last run in the ledger.
     ``has_other_settings`` means that no run in the ledger had the current settings. ``nothing`` is the reason if there
     is nothing to resume. ``journal`` are answers to examples that may still lack a result, by the judge's name; "" is
-    the model. ``calls`` are their tools' calls that must run once. ``outside`` are the requests outside of
-    examples.
+    the model. ``calls`` are calls of these examples' tools that must run only once. ``outside`` are the requests
+    outside of examples.
     """
 
     results: Mapping[tuple[str, str], ExampleResult] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class HeldResults:
         if "cost" in held.usage:
             unknown = int(held.usage.get(COST_UNKNOWN, 0))
             others[unknown:] = [replace(each, cost=0.0) for each in others[unknown:]]
-        # The first response carries the usage of all, so that the sum remains right.
+        # The first response carries the usage of all responses, so that the sum remains right.
         counted = replace(
             first,
             prompt_tokens=_count(held, "prompt_tokens"),
@@ -167,7 +167,7 @@ class Recorded:
 
 
 def read_held(path: Path, asking: str) -> HeldResults:
-    """Read the ledger at ``path``; return results of runs with the fingerprint ``asking``, or none without the file.
+    """Read the ledger at ``path``; return the results of runs with the fingerprint ``asking``, if the file exists.
 
     Examples without an answer are requested again. Raise UsageError for a file that is not a ledger.
     """

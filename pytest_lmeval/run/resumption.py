@@ -59,7 +59,7 @@ class Resumption:
         return getattr(held.answer, "at", None) if is_same else None
 
     def withdraw(self, result: ExampleResult | None) -> None:
-        """Mark a result in the ledger as invalid, unless its example gets a new one."""
+        """Mark a result in the ledger as invalid, unless its example gets a new result."""
         if result is not None:
             self._withdrawn.add((result.task, result.id))
 

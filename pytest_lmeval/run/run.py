@@ -71,7 +71,7 @@ class Run:
         self.engines = engines = engines or Engines(settings)
         known = {} if held is None else known_answers(held.results.values())
         self.judges = Judges(engines, make_adapter, settings.scrubber, known)
-        # Until the first request, only the name is known.
+        # Until the first request, only the model's name is known.
         self.model = Model(name=settings.adapter)
         # Uses of an example after its result was reported.
         self.late: list[str] = []
@@ -102,8 +102,8 @@ class Run:
         """Plan ``units``; raise UsageError if the run is impossible.
 
         ``adapter`` is None if every unit has its own, ``judge`` if the run has no judge; a unit may have its own judge.
-        Units of one group are sent together; the plan sends no requests for the group None. A task with unmet needs is
-        refused alone; :func:`~pytest_lmeval.run.plan.check_left` raises if no task is left.
+        Units of one group are sent together; the plan sends no requests for the group None. The plan refuses only the
+        tasks with unmet needs; :func:`~pytest_lmeval.run.plan.check_left` raises if no task is left.
         """
         facts = AdapterFacts.of(adapter)
         if adapter is not None:

@@ -73,8 +73,8 @@ class ScoringRules:
 
     The status of an example under its threshold is ``failed`` if ``gated`` is true, otherwise ``below``. An example
     that must pass fails in both cases, unless ``must_pass_binds`` is False. Examples in ``quarantine`` never fail.
-    ``repeats`` is the number of repeats of examples that set none: their responses form so many groups, and their score
-    is the mean over the groups.
+    ``repeats`` is the number of repeats of examples that set none: their responses form that many groups, and their
+    score is the mean over the groups.
     """
 
     thresholds: Thresholds

@@ -22,7 +22,7 @@ Known = Mapping[str, Mapping[str, str]]
 class NamedJudges:
     """Judges that tasks name; ``open_model`` creates a judge, with an adapter, when it is first used.
 
-    If the run has no judge, this object takes its place: any request raises an error that explains how to name one.
+    If the run has no judge, this object takes its place: any request raises an error that explains how to name a judge.
     """
 
     open_model: Callable[[str], Judge] | None

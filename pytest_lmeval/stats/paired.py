@@ -19,7 +19,7 @@ class PairedTest:
     """The result of the paired test over the differences ``new - old`` of two runs.
 
     ``n`` is the number of pairs, ``clusters`` the number of independent units. ``change`` is the mean difference. ``p``
-    is the one-sided mid-p that the new run is worse, 1.0 if no pair differs; ``exact`` is False if p is an
+    is the one-sided mid-p for the new run being worse, 1.0 if no pair differs; ``exact`` is False if p is an
     approximation. The bounds of the change follow from ``sums``, None without pairs. ``detectable`` is the smallest
     drop, as a positive number, that such pairs would reveal four times in five; None if they would reveal no drop.
     """
@@ -66,7 +66,7 @@ def pooled_test(tasks: Sequence[Values], *, alpha: float = 0.05) -> PairedTest:
 
 
 def p_better(test: PairedTest) -> float:
-    """Return the one-sided mid-p that the new run is better, 1.0 if no pair differs."""
+    """Return the one-sided mid-p for the new run being better, 1.0 if no pair differs."""
     # The mid-p values of both sides add up to one if any pair differs.
     return 1.0 - test.p if test.change > 0 else 1.0
 
@@ -74,8 +74,8 @@ def p_better(test: PairedTest) -> float:
 def holm(p_values: Mapping[_Name, float]) -> dict[_Name, float]:
     """Adjust p-values so that alpha is the chance of any false alarm among them; keep the order of the keys.
 
-    Multiply the smallest by their number, the next by one less, and so on. No adjusted value is below the previous one
-    or above 1 (S. Holm, Scandinavian Journal of Statistics 6, 1979).
+    Multiply the smallest p-value by the number of p-values, the next by one less, and so on. No adjusted value is below
+    the previous one or above 1 (S. Holm, Scandinavian Journal of Statistics 6, 1979).
     """
     adjusted: dict[_Name, float] = {}
     highest = 0.0

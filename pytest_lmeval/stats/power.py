@@ -76,7 +76,7 @@ def _power(n: int, drop: float, better: float, needed: Sequence[int]) -> float:
 
 
 def _needed(n: int, better: float, alpha: float) -> list[int]:
-    """Return the least significant number of worse examples for 0, 1, 2 ... better ones; n + 1 if no number is.
+    """Return the smallest significant number of worse examples for 0, 1, 2 ... better examples, or else n + 1.
 
     The list ends at a number of better examples that chance practically never reaches.
     """

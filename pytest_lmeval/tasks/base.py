@@ -61,7 +61,7 @@ class Language(Enum):
 
 
 class BaseTask(Generic[SubjectT]):
-    """A task over the items of a dataset. A subclass with a ``NAME`` is a task; one without is a base class.
+    """A task over the items of a dataset. A subclass with a ``NAME`` is a task; any other subclass is a base class.
 
     ``DATASET_PATH`` is a ``.jsonl``, ``.csv`` or ``.parquet`` file, or a folder with a file per split, relative to the
     task file; or it is a name on the hub. ``METRICS`` lists metrics, of which the first decides whether an example
@@ -72,7 +72,7 @@ class BaseTask(Generic[SubjectT]):
     subject, ``self.num_fewshot`` is the number of worked examples, and ``self.rnd`` is a generator for this item:
     ``random.Random(1234 + index)``, with the item's place in its split as ``index``.
 
-    Override ``_load_dataset`` to select or change items, ``_create_samples`` to ask about an item differently or
+    Override ``_load_dataset`` to select or change items, and ``_create_samples`` to ask about an item differently or
     several times. Members of eval-framework's class that a run does not call are refused.
     """
 

@@ -1,4 +1,4 @@
-"""Provide ``load_dataset`` for task files, which reads local data or calls the ``datasets`` library, and its kin."""
+"""Provide ``load_dataset`` and similar functions, which read local data or call the ``datasets`` library."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def texts_of(task: BaseTask[Any], method: str, item: Row) -> tuple[str, ...]:
 
 
 def truths_of(task: BaseTask[Any], item: Row) -> tuple[str, ...]:
-    """Return the ground truths of an item; None is an empty one if no metric needs a ground truth."""
+    """Return the ground truths of an item; None becomes an empty ground truth if no metric needs one."""
     field, given = _result(task, "_get_ground_truth", item)
     metrics = getattr(task, "METRICS", ())
     if given is None and all(getattr(metric, "NEEDS_TARGETS", True) is False for metric in metrics):

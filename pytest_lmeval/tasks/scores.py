@@ -162,9 +162,9 @@ class CodeExecutionPassAtOne:
     """1.0 if the program meets every test case, else 0.0.
 
     The metric context has ``test_cases``: Python expressions or ``assert`` statements; ``[arguments..., expected]``
-    lists or ``{"input", "output"}`` objects for the function ``entry_point``; or the source of a
-    ``check(candidate)``. ``timeout_s`` is in CPU seconds, 3 by default. Instead, it may have ``test_code``, unittest
-    source that runs after the program, and ``benchmark_timeout``.
+    lists or ``{"input", "output"}`` objects for the function ``entry_point``; or the source of a ``check(candidate)``.
+    ``timeout_s`` is in CPU seconds, 3 by default. Instead, the context may have ``test_code``, unittest source that
+    runs after the program, and ``benchmark_timeout``.
     """
 
     NAME = "code_pass_at_one"

@@ -58,7 +58,7 @@ class RowTemplate:
                 raise RecordRefused("bad_value", self.field, f"there is no column {name!r}{instead}")
 
     def fill(self, row: Mapping[str, Any]) -> str:
-        """Return the text for ``row``; raise RecordRefused for a missing column, and for an empty one used alone."""
+        """Return the text for ``row``; raise RecordRefused for a missing column, and for an empty column used alone."""
         return str(self._filled(row, self.template.render))
 
     def value(self, row: Mapping[str, Any]) -> Any:

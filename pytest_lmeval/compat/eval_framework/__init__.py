@@ -1,7 +1,7 @@
-"""The names that eval-framework's task modules import, in one place: only their import lines change.
+"""The names that eval-framework's task modules import: in a module that moves here, only import lines change.
 
-All names of :mod:`pytest_lmeval.tasks` are here; ``BaseTask`` is eval-framework's kind. Names that are only here are
-implemented anew, and give the same texts and numbers.
+All names of :mod:`pytest_lmeval.tasks` are here; ``BaseTask`` works as in eval-framework. The other names are new
+implementations that give the same texts and numbers.
 """
 
 from __future__ import annotations

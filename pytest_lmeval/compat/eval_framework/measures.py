@@ -43,7 +43,7 @@ class DistributionalCorrectnessScore:
         wrong = sum(
             share for text, share in probable.items() if not _is_right(text, targets) and _normal(text) != unsure
         )
-        # Found only if the completion is in its normal form, without a leading blank, as for the published numbers.
+        # The lookup needs the normal form of the completion, without a leading space, as for the published numbers.
         return (1 + (right - wrong) * (1 - probable.get(unsure, 0.0))) / 2
 
 
@@ -64,7 +64,7 @@ class TernaryScore:
 
 
 class PartialEvalAccuracy:
-    """The right one of the two samples that ``_create_samples`` makes of an item is the more probable."""
+    """``_create_samples`` makes two samples of each item, and the right sample is the more probable."""
 
     NAME = "partial_eval_accuracy"
     COMPARES_SAMPLES = True
@@ -95,7 +95,8 @@ def _normal(text: str) -> str:
 class LanguageRawConsistencyChecker:
     """The unprocessed text of the model is in the language of the user's messages, one of eight.
 
-    No value if no language is found in either. A ``language`` in the metric context counts for both.
+    There is no value if neither text has a recognizable language. A ``language`` in the metric context applies to both
+    texts.
     """
 
     NAME = "language_consistency_raw"

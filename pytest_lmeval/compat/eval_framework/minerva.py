@@ -132,7 +132,7 @@ class _Minerva:
 
 
 class MathMinervaCompletion:
-    """The stated answer is right, and any possible one is; only the words of Minerva's prompt state an answer."""
+    """Two scores: the stated answer is right, any possible answer is right; only Minerva's words state an answer."""
 
     PARTS = (
         _Minerva("math_minerva_exact", relaxed=False, flexible=False),
@@ -141,7 +141,7 @@ class MathMinervaCompletion:
 
 
 class MathMinervaCompletionRelaxed:
-    """The same, also for other spellings of these words."""
+    """The scores of ``MathMinervaCompletion``, with other spellings of Minerva's words accepted."""
 
     PARTS = (
         _Minerva("math_minerva_relaxed_exact", relaxed=True, flexible=False),
@@ -152,7 +152,7 @@ class MathMinervaCompletionRelaxed:
 def _is_equal(given: str, wanted: str) -> bool:
     from pytest_lmeval.metrics.math_equal import math_equal
 
-    # In a box, so that the whole text is compared, not a part that looks like an answer.
+    # A box makes math_equal compare the whole text, not a part that looks like an answer.
     return bool(given) and math_equal(f"\\boxed{{{given}}}", [f"\\boxed{{{wanted}}}"], {}).value == 1.0
 
 

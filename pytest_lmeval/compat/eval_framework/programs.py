@@ -40,7 +40,7 @@ class CodeExecutionPassAtOneContext(BaseMetricContext):
 
 
 class CodeExecutionPassAtOneWithCodebench(CodeExecutionPassAtOne):
-    """The same metric; the programs' packages have to be installed."""
+    """The metric of ``CodeExecutionPassAtOne``; the packages that programs import must be installed."""
 
     NAME = "code_pass_at_one_codebench"
 
@@ -90,7 +90,7 @@ class IFEvalMetric:
 
 
 class MultiPLEMetricContext(BaseMetricContext):
-    """The prompt and the tests of a program in another language than Python."""
+    """The prompt and the tests of a program in a language other than Python."""
 
     prompt: str
     tests: str
@@ -98,7 +98,7 @@ class MultiPLEMetricContext(BaseMetricContext):
 
 
 class MultiPLECodeAssertion:
-    """Refused: the sandbox has no compilers of other languages."""
+    """Runs refuse this metric: the sandbox has no compilers for other languages."""
 
     NAME = "multipl_e_assertion"
     NEEDS_TARGETS = False

@@ -1,4 +1,4 @@
-"""A task class whose texts may come from a style: the question with lettered choices, or alone."""
+"""A task class whose texts may come from a style: the question with lettered choices, or the question alone."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def answer_key_to_index(key: str) -> int:
 
 
 def shuffle_correct_with_distractors(correct: str, distractors: list[str], seed_text: str) -> tuple[list[str], int]:
-    """Return the choices shuffled by ``seed_text``, and the place of the correct one."""
+    """Return the choices shuffled by ``seed_text``, and the place of the correct choice."""
     places = list(range(len(distractors) + 1))
     random.Random(int.from_bytes(hashlib.sha256(seed_text.encode()).digest(), "big")).shuffle(places)
     choices = [*distractors, correct]
@@ -116,7 +116,7 @@ class MCStyle(TaskStyler):
         return format_mc_prompt(question, choices, space_prefixed_labels=self.space_prefixed_labels)
 
     def get_ground_truth(self, choices: list[str], correct_index: int) -> str:
-        """Return the letter of the right choice behind a blank."""
+        """Return a space and the letter of the right choice."""
         return f" {get_n_letters(len(choices))[correct_index]}"
 
     def get_possible_completions(self, choices: list[str], correct_index: int | None = None) -> list[str] | None:
@@ -124,7 +124,7 @@ class MCStyle(TaskStyler):
 
 
 class MCCompletionStyle(MCStyle):
-    """The choices are in the question, and the model writes the text of one."""
+    """The choices are in the question, and the model writes the text of a choice."""
 
     response_type: ClassVar[ResponseType] = ResponseType.COMPLETION
     metrics: ClassVar[Sequence[Any]] = (AccuracyCompletion,)

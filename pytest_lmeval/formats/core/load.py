@@ -174,7 +174,7 @@ class Baselines:
 
 
 def read_baselines(folder: Path) -> Baselines:
-    """Return the baselines in ``eval_meta_data.csv``, or in the only CSV file with baselines; raise RecordRefused."""
+    """Return the baselines in ``eval_meta_data.csv``, or in the only CSV file that has any, or raise RecordRefused."""
     files = sorted(folder.glob("*.csv"), key=lambda path: (path.name != _USUAL, path.name))
     found = [(path, rows) for path in files if (rows := _rows(path))]
     if not found:

@@ -1,7 +1,7 @@
 """A CORE task: its prompts, and its scores from the log-probabilities of options.
 
 A full prompt is ``context + delimiter + continuation``, after few-shot examples of the same form, which blank lines
-separate. It is cut before the first token to compare.
+separate. The prompt is cut before the first token to compare.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pytest_lmeval.types import Example, Generate, Request, Response, Score
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The contexts and continuations of a record, and the index of the correct pair; one side has a single text.
+    """The contexts and continuations of a record, and the index of the correct pair; only one of the two lists varies.
 
     ``line`` is the record's line, from 1.
     """
@@ -124,7 +124,7 @@ def render_record(record: Record, kind: str, delimiter: str, shots: Sequence[Rec
         return _schema(before, record.contexts, delimiter + record.continuations[0])
     if kind == "multiple_choice":
         return (before + record.contexts[0],), tuple(delimiter + choice for choice in record.continuations)
-    # Tokenizers join a blank at the end of a context with the next token.
+    # Tokenizers join a space at the end of a context with the next token.
     whole = before + record.contexts[0].strip() + delimiter
     context = whole.rstrip()
     return (context,), (whole[len(context) :] + record.continuations[0],)
@@ -160,7 +160,7 @@ def _shared_at_end(texts: Sequence[str]) -> int:
 
 
 def _start_of_word(text: str, place: int) -> int:
-    """Return the start of the blanks before the word at ``place``, or ``place`` itself at the end of the text."""
+    """Return the start of the whitespace before the word at ``place``, or ``place`` itself at the end of the text."""
     if place == len(text):
         return place
     if not text[place].isspace():

@@ -78,7 +78,7 @@ def holds(filter: Filter, variables: Mapping[str, Any]) -> bool:
 
 
 def exclusion(key: str) -> str:
-    """Return the reason that the details of a row have if the action ``key`` excludes the row."""
+    """Return the reason in a row's details that the action ``key`` excluded the row."""
     return f"action {key}: excluded from metrics"
 
 

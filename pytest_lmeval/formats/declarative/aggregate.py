@@ -87,7 +87,7 @@ def aggregate(
         except NoValue as reason:
             name = aggregation.metric.named(aggregation.default_name, aggregation.metric.type)
             scores.note("left_out", f"{aggregation.scorer}.{name}", str(reason))
-        # The board shows one table: use the first.
+        # The board shows only one table: use the first table.
         if scores.table is not None and not found.classes:
             found.classes, found.confusion = scores.table
     own = found.own.get(decision.scorer.key, {}) if decision.scorer is not None else {}
@@ -153,7 +153,7 @@ class ScoreRule:
     def field_of(self, fields: Mapping[str, Any]) -> str | None:
         """Return the field that is the score of a row, or None for a row that is measured; raise ScoringError.
 
-        A null field may be the score of other rows; beside it, another field does not count as the only candidate.
+        A null field may be the score of other rows, so the row's other field is not the only candidate.
         """
         if not self.open:
             return self.field

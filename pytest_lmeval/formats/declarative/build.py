@@ -143,7 +143,7 @@ class Builder:
                 post_process=getattr(model, "post_process", None) or "none",
                 category="" if category is None else str(category),
                 metadata={"tags": list(self.file.tags)} if self.file.tags else {},
-                # The rows are in another file, so messages point at the line that names it.
+                # The rows are in another file, so messages point at the line that names the file.
                 line=self.document.place(("definition", "dataset")).line,
                 messages=asked[id].messages,
                 place=place,
@@ -243,7 +243,7 @@ def _ids(dataset: Dataset) -> tuple[list[str], list[Fault]]:
 
 
 def _targets(model: ScorerBase | None, sample: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the expected answers, as far as they are known before the model answers."""
+    """Return the expected answers that are known before the model answers."""
     given = getattr(model, "ground_truth", None)
     templates = [given] if isinstance(given, str) else given or []
     column = getattr(model, "ground_truth_choice_field", None)
@@ -261,7 +261,7 @@ def _dump(value: Any) -> bytes:
 
 
 def _scorer_parameters(snippet: Snippet) -> tuple[str, ...]:
-    """Return what a function takes: the names of its parameters if all are known, else names by their number."""
+    """Return the names of a function's parameters if all are known, else the usual names for their number."""
     parameters = snippet.parameters
     known = {name for form in _FORMS for name in form}
     if parameters and known.issuperset(parameters):

@@ -26,7 +26,7 @@ from pytest_lmeval.types import Completion, Example, ExampleResult, Generate, Re
 class DeclarativeTask(Task):
     """A task that a YAML file describes, with the values of one config.
 
-    By example id, ``samples`` has the rows, and ``asked`` their prompts.
+    ``samples`` has the rows by example id, and ``asked`` has the prompts of the rows.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Convert values of metrics to JSON and to [0, 1], and aggregate them to a number with its standard error.
+"""Convert values of metrics to JSON and to [0, 1], and aggregate them into a number with its standard error.
 
 Aggregations return the same numbers as the harness. F1 and Matthews' correlation equal scikit-learn's.
 """

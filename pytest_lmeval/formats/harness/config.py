@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]  # it has no types of its own
+import yaml  # type: ignore[import-untyped]  # the library has no type hints
 
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats.checks import check_names
@@ -101,7 +101,7 @@ def read_document(path: Path, including: tuple[Path, ...] = ()) -> dict[str, Any
 
 
 def read_included(names: Any, folder: Path, including: tuple[Path, ...] = ()) -> dict[str, Any]:
-    """Return the keys of the files that the key ``include`` of a file in ``folder`` names; later files count."""
+    """Return the keys of the files that the key ``include`` of a file in ``folder`` names; a later file wins."""
     merged: dict[str, Any] = {}
     for name in names if isinstance(names, list) else [names]:
         if not isinstance(name, str) or not name:
@@ -167,8 +167,8 @@ def plain(value: Any) -> Any:
 class Config:
     """The keys of one task: ``given`` has them with includes and overrides merged.
 
-    ``file`` is the task's file, ``roots`` the folders whose modules its functions may import, first the task's own, and
-    ``groups`` the groups that contain the task.
+    ``file`` is the task's file, and ``groups`` are the groups that contain the task. ``roots`` are the folders whose
+    modules the task's functions may import, beginning with the task's own folder.
     """
 
     name: str

@@ -56,8 +56,8 @@ _METHODS = "filter, map, select, shuffle, sort, remove_columns, rename_column, r
 class Source:
     """The origin of a data set's splits: ``files``, or the hub if ``files`` is None.
 
-    ``suffix`` says how to read all files; by default their names do. ``data_files`` names files on the hub. If
-    ``is_one``, the files are one data set, whose first split has the types of all.
+    ``suffix`` says how to read all files; by default, each file's own suffix does. ``data_files`` names files on the
+    hub. If ``is_one``, the files are one data set, and its first split has the types of all splits.
     """
 
     files: Mapping[str, Sequence[Path]] | None
@@ -135,7 +135,7 @@ def _folder(data: Path | None, path: str, name: str | None) -> Path | None:
 
 
 def _named(places: Sequence[Path], given: Any) -> dict[str, list[Path]]:
-    """Return the files that ``data_files`` names by split: paths or patterns, from the first place that has one."""
+    """Return by split the files that ``data_files`` names, by path or pattern, in the first place that has any."""
     files = {}
     for split, names in (given if isinstance(given, dict) else {"train": given}).items():
         files[str(split)] = [file for each in listed(names) for file in _matching(places, str(each))]
@@ -187,7 +187,7 @@ def _read(file: Path, kind: str) -> tuple[list[Row], bytes]:
 
 
 def _date_columns(rows: Sequence[Row]) -> None:
-    """Write the dates of each column of JSON that has only dates as the harness writes them, with Arrow's types."""
+    """In each JSON column that has only dates, write the dates as the harness does, with Arrow's types."""
     for name in dict.fromkeys(name for row in rows for name in row):
         texts = [row[name] for row in rows if row.get(name) is not None]
         if texts and all(isinstance(text, str) and _DATE.fullmatch(text) for text in texts):
@@ -217,7 +217,7 @@ def _typed(name: str, parts: Sequence[Sequence[Row]]) -> list[Row]:
 
 
 def _kind(texts: Sequence[str]) -> str:
-    """Return the type of a column, "" if it is uncertain; with empty cells, whole numbers are decimal numbers."""
+    """Return the type of a column, "" if it is uncertain; with empty cells, whole numbers become decimals."""
     full = [text for text in texts if text not in _EMPTY]
     if len(full) == len(texts) and all(map(_WHOLE.fullmatch, full)):
         return "whole numbers"

@@ -1,6 +1,6 @@
 """Read the text, target and choices of a row by the keys of its task.
 
-Templates work as in declarative tasks, but have an additional filter and keep line ends at their end.
+Templates work as in declarative tasks, but have an additional filter and keep final line breaks.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def _filter(step: Any, call: Callable[..., Any], functions: Sequence[FunctionRef
 
 
 def _registered(name: str, functions: Sequence[FunctionRef]) -> FunctionRef:
-    """Return the class that a module of ``functions``, or else one beside it, registers as the filter ``name``."""
+    """Return the class that a module of ``functions``, or a module beside it, registers as the filter ``name``."""
     files = [ref.file for ref in functions if ref.file.is_file()]
     found: dict[str, FunctionRef] = {}
     for place in (files, sorted({each for file in files for each in file.parent.glob("*.py")})):

@@ -1,6 +1,6 @@
 """Import the functions that task files name, under private module names, and seed random generators for them.
 
-A module can import files beside it, and folders of tasks as ``lm_eval.tasks.NAME``, those of the installed harness too.
+A module can import files beside it, and, as ``lm_eval.tasks.NAME``, folders of tasks, even of the installed harness.
 Substitutes replace the rest of ``lm_eval`` and ``datasets``, which need not be installed. A missing third-party module
 is an error only when a function uses it.
 """
@@ -54,7 +54,7 @@ def installed_root() -> Path | None:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the modules of every registered package, which is the first of its roots."""
+    """Finds the modules of every registered package; the package is the first of its own roots."""
 
     def __init__(self) -> None:
         self.roots: dict[str, Roots] = {}
@@ -89,8 +89,8 @@ class _Loader(importlib.machinery.SourceFileLoader):
 class _Imports(ast.NodeTransformer):
     """Replaces imports of the harness and ``datasets`` by substitutes, other missing modules by placeholders.
 
-    A file beside the module replaces a missing module of its name, and an installed one if the source inserts a folder
-    into ``sys.path``.
+    A file beside the module replaces a missing module of the same name. If the source inserts a folder into
+    ``sys.path``, the file also replaces an installed module.
     """
 
     def __init__(self, file: Path, roots: Roots, source: bytes) -> None:
@@ -151,7 +151,7 @@ class _Imports(ast.NodeTransformer):
 
 
 def module_beside(name: str, file: Path, roots: Roots) -> str:
-    """Return the private name of the module ``name`` in a folder around ``file``, the nearest in its root, or ""."""
+    """Return the private name of the module ``name`` in the nearest folder around ``file`` within its root, or ""."""
     for folder in file.parents:
         if not folder.is_relative_to(roots[0]):
             break
@@ -204,7 +204,7 @@ def _raising(module: str, names: Sequence[str]) -> list[ast.stmt]:
 
 
 def _missed(module: str, names: Sequence[str]) -> str:
-    """Return the reason if no root has ``names`` of a module of tasks."""
+    """Return the message for a module of tasks whose ``names`` are in no root."""
     of = f" {', '.join(names)} of" if names else ""
     return f"no{of} {module} in the folders of tasks{'' if installed_root() else ', and lm-eval is not installed'}"
 
@@ -243,7 +243,7 @@ def may_draw(ref: FunctionRef, roots: Roots) -> bool:
 
 
 def _of(ref: FunctionRef, roots: Roots) -> Roots:
-    """Return the roots of a function's module, first that which contains it."""
+    """Return the roots of a function's module, beginning with the root that contains the module."""
     return roots if ref.folder.is_relative_to(roots[0]) else (ref.folder, *roots)
 
 
@@ -293,7 +293,7 @@ def needs_of(ref: FunctionRef, roots: Roots) -> Sequence[str]:
     if not file.is_file():
         return () if ref.module.startswith(_SUBSTITUTE_MODULES) else (ref.module.partition(".")[0],)
     names, _ = _contents(file)
-    # A module that makes names at run time may have any.
+    # A module that creates names at run time may have any name.
     if ref.name not in names and not names & {"*", "__getattr__"}:
         raise RecordRefused("bad_value", "!function", f"{ref.module} has no {ref.name}")
     packages, fault = _packages(file, _of(ref, roots))

@@ -25,7 +25,7 @@ def check_images(chat: str, shots: int) -> None:
 
 
 def without_images(row: Row) -> Row:
-    """Return the columns of a document that are no images."""
+    """Return the columns of a document that are not images."""
     return {name: value for name, value in row.items() if not _is_image(value)}
 
 
@@ -36,7 +36,7 @@ def _is_image(value: Any) -> bool:
 
 
 def with_images(messages: Sequence[Message], found: Sequence[Any], folder: Path) -> tuple[Message, ...]:
-    """Return a conversation with an image at each mark; raise RecordRefused if their numbers differ.
+    """Return a conversation with an image at each mark; raise RecordRefused if there are more images, or more marks.
 
     Without a mark, the images precede the last message's text. ``folder`` holds the task's file.
     """

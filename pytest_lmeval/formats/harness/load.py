@@ -157,7 +157,7 @@ def _roots(source: TaskSource, given: Any) -> list[Path]:
 def _loaded(source: TaskSource, resolver: Resolver, wanted: HarnessSettings) -> LoadedFile:
     tasks, errors, remarks = [], [], []
     for config in resolver.configs.values():
-        # The task's row notes its groups that have metrics.
+        # The task's row lists the groups with metrics that contain the task.
         groups = {name: of for name, of in resolver.groups.items() if of["metrics"] and config.name in of["tasks"]}
         try:
             task = make_task(source, config, wanted, groups)
@@ -335,7 +335,7 @@ def _decisive(
         return f"{metrics[0]},{filters[0]}"
     name = chosen if "," in chosen else f"{chosen},{filters[0]}"
     known = [f"{metric},{each}" for metric in metrics for each in filters]
-    # A function may return values of other names, which are known only when it has scored.
+    # A function may return values of other names, which are known only after scoring.
     has_function = config.get("process_results") is not None or any(measure.function for measure in measures)
     is_open = has_function and name.rpartition(",")[2] in filters
     if name not in known and not is_open:

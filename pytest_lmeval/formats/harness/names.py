@@ -80,7 +80,7 @@ def index_of(root: Path) -> Index:
 class Resolver:
     """Resolves names by the folders ``roots``, and collects the results in ``configs`` and ``groups``, in order.
 
-    If several folders have a name, the first one counts. The installed harness comes last, and is searched only for
+    If several folders have a name, the first folder counts. The installed harness comes last, and is searched only for
     names that no other folder has. Each group has ``tasks``, the names of all its tasks, and ``metrics``, its metrics
     over them.
     """
@@ -106,7 +106,7 @@ class Resolver:
             raise RecordRefused("bad_value", "harness.tasks", detail)
 
     def _at(self, place: int) -> Index:
-        """Return the index of a folder, made when it is needed; that of the installed harness has the last place."""
+        """Return the index of a folder, made when it is needed; the index of the installed harness comes last."""
         while place >= len(self.indexes):
             roots = [*self.roots, installed_root()]
             root = roots[len(self.indexes)]
@@ -152,7 +152,7 @@ class Resolver:
             raise RecordRefused("missing_required", "task", f"{path.name}: expected the name of a task or a group")
 
     def _named(self, name: str, more: _Keys, above: _Above, alias: Any = None) -> list[str]:
-        """Add what ``name``, which is in an index, names; ``alias`` renames a task."""
+        """Add the task, group or tag called ``name``, which is in an index; ``alias`` renames a task."""
         index = self._index(name)
         assert index is not None
         if name in index.duplicates:

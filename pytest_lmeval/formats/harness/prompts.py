@@ -45,7 +45,7 @@ class Shots:
         elif not self._drops_itself:
             chosen = self._sample(self._pool, self._count)
         else:
-            # Draw one more than needed: the row itself may be among them.
+            # Draw one example more than needed: the row itself may be among the drawn examples.
             chosen = [each for each in self._sample(self._pool, self._count + 1) if each != row][: self._count]
         return chosen if len(chosen) == self._count else self._sample(others, self._count)
 
@@ -60,8 +60,8 @@ class Maker:
     """Makes the examples of one task; few-shot examples depend on the rows before the example.
 
     ``chat`` is ``off``, ``multiturn`` or ``single``; ``system`` is an instruction before everything else. If
-    ``has_inputs`` is true, the choices are the inputs. By place, ``own`` has the gate fields of single examples, and
-    ``missed`` the targets that are not choices.
+    ``has_inputs`` is true, the choices are the inputs. ``own`` has the gate fields of single examples by place, and
+    ``missed`` has the targets that are not choices.
     """
 
     config: Config
@@ -201,7 +201,7 @@ def _turn(question: str, answer: str, prefix: str, delimiter: str, end: str) -> 
 
 
 def _joined(first: str, second: str, delimiter: str) -> str:
-    """Return both texts, joined by ``delimiter`` unless a text is empty or a blank already separates them."""
+    """Return both texts, joined by ``delimiter`` unless a text is empty or whitespace already separates them."""
     if not first or not second:
         return first or second
     return first + ("" if first[-1].isspace() or second[0].isspace() else delimiter) + second

@@ -23,7 +23,7 @@ _METHODS = (
 class Table(Sequence[Row]):
     """Rows in order, with the methods of ``datasets.Dataset`` that read them. Reading a row returns a copy.
 
-    ``first`` is the first split of the data, whose columns say which columns of other splits have floats.
+    ``first`` is the first split of the data: its columns decide which columns of other splits have floats.
     """
 
     def __init__(self, rows: Iterable[Mapping[str, Any]], first: Table | None = None) -> None:

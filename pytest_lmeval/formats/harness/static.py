@@ -1,4 +1,4 @@
-"""Check the tasks of a folder without reading their data, and import their modules only if that is wanted."""
+"""Check the tasks of a folder without reading their data, and import their modules only on request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LOOK = 40
 
 @dataclass(frozen=True, slots=True)
 class StaticCheck:
-    """A task, its file, and the fault that prevents it from running, "" if none was found.
+    """A task, its file, and the fault that prevents it from running, or "" if no fault was found.
 
     ``needs`` has the third-party packages that its functions import; ``has_code`` is true if it has functions.
     """
@@ -47,8 +47,8 @@ def is_harness_folder(folder: Path) -> bool:
 class FolderCheck:
     """The checks of a folder's tasks, by name.
 
-    ``modules`` has each module whose functions they name: None if it was not imported, else the fault of its import.
-    ``misnamed`` has the files of tasks that are not read, because their names end in ``.yml``.
+    ``modules`` has each module whose functions the tasks name: None if it was not imported, else the fault of its
+    import. ``misnamed`` has the files of tasks that are not read, because their names end in ``.yml``.
     """
 
     tasks: Sequence[StaticCheck]
@@ -59,9 +59,9 @@ class FolderCheck:
 def check_folder(
     folder: Path, trusts: Callable[[Path], bool] | None, progress: Callable[[int, int], object]
 ) -> FolderCheck:
-    """Check every task in the folder; import the modules with functions that ``trusts`` accepts, none if it is None.
+    """Check every task in the folder; import the modules with functions that ``trusts``, if given, accepts.
 
-    ``progress`` is called with the number of checked tasks, and of all.
+    ``progress`` is called with the number of checked tasks, and the number of all tasks.
     """
     index = index_of(folder)
     modules: dict[Path, str | None] = {}

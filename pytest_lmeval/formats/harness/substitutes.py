@@ -43,7 +43,7 @@ def apply_template(template: str, doc: Mapping[str, Any]) -> str:
 
 
 def general_detokenize(string: str) -> str:
-    """Return ``string`` without the blanks that word tokenizers insert before marks and inside quotes."""
+    """Return ``string`` without the spaces that word tokenizers insert before punctuation and inside quotes."""
     for pattern, text in ((" n't", "n't"), (" )", ")"), ("( ", "("), ('" ', '"'), (' "', '"')):
         string = string.replace(pattern, text)
     return re.sub(r" (['.,])", r"\1", string)

@@ -94,7 +94,7 @@ class HarnessTask(Task):
 
     @property
     def score_metric(self) -> str:
-        """The metric, if its own aggregation may use values that are no numbers: it is then the score of the task."""
+        """The metric that is the task's score, if its own aggregation may use values that are not numbers; else ""."""
         return self.metric if isinstance(self._rules(self.decisive.rpartition(",")[0], {})[0], FunctionRef) else ""
 
     @property
@@ -181,7 +181,7 @@ class HarnessTask(Task):
     def _deciding(self, values: ByMetric) -> str:
         """Return the name of the value that is the score; raise ScoringError if it is missing.
 
-        Functions may return values of other names than the expected one: by default, the first with its filter counts.
+        Functions may return values under unexpected names: by default, the first value with its filter counts.
         """
         if self.decisive in values:
             return self.decisive

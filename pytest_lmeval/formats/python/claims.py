@@ -24,9 +24,9 @@ _MOST_KEYS = 5
 def is_data(path: Path) -> bool:
     """Return True if a Python file names the file, or a folder that contains it, as its data.
 
-    The name is a plain string. In a ``task_*.py`` it comes after ``DATASET_PATH =``, is an argument of
-    ``load_dataset``, or has the suffix of a data file. In other files it is the ``data`` of ``eval_task``. The Python
-    files are read, not run.
+    The name is a plain string. In a ``task_*.py``, the name comes after ``DATASET_PATH =``, is an argument of
+    ``load_dataset``, or has the suffix of a data file. In other files, the name is the argument ``data`` of
+    ``eval_task``. The Python files are read, not run.
     """
     file = path.absolute()
     return any(file.is_relative_to(data) for folder in file.parents[:_LEVELS] for data in _named_below(folder))
@@ -35,7 +35,7 @@ def is_data(path: Path) -> bool:
 def rows_of_others(path: Path, data: bytes) -> str:
     """Return why a JSONL file is probably data that a ``task_*.py`` opens by a computed path, or "".
 
-    This is so if no record has a field of a task's record, and a ``task_*.py`` is beside or above the file.
+    A file is probably such data if no record has a field of a task's record, and a ``task_*.py`` is beside or above it.
     """
     files = [file for folder in path.absolute().parents[:_LEVELS] for file in sorted(folder.glob("task_*.py"))]
     if not files:

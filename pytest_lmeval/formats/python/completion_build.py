@@ -42,7 +42,7 @@ def draws_few_shots(kind: type[BaseTask[Any]]) -> bool:
 def make_base_task(thing: type[BaseTask[Any]] | BaseTask[Any], options: LoadOptions) -> BaseTask[Any]:
     """Return ``thing``, or an instance of it if it is a class, with the run's number of few-shot examples."""
     kind = thing if isinstance(thing, type) else type(thing)
-    # Other classes ignore the run's number.
+    # Other classes ignore the run's number of few-shot examples.
     asked = options.num_fewshot if draws_few_shots(kind) else None
     field = f"{kind.__name__}.__init__"
     if isinstance(thing, type) and asked is not None and "num_fewshot" in inspect.signature(kind).parameters:
@@ -54,7 +54,7 @@ def make_base_task(thing: type[BaseTask[Any]] | BaseTask[Any], options: LoadOpti
 
 
 def _with_few_shots(kind: type[BaseTask[Any]], field: str, asked: int) -> BaseTask[Any]:
-    # The class may have a fixed number, or refuse this number.
+    # The class may have a fixed number of few-shot examples, or refuse this number.
     try:
         return called(field, lambda: kind(num_fewshot=asked))
     except RecordRefused as refused:

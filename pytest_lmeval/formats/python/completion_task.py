@@ -203,7 +203,7 @@ class CompletionTask(Task):
         held = self.held[example.id]
         (completion,) = responses
         assert isinstance(completion, Completion)
-        # A run has cut the completion already; other callers may not have.
+        # A run has already cut the completion; other callers may not have cut it.
         text = completion.text[: first_stop(completion.text, self.task.stop_sequences or ())]
         name = f"{type(self.task).__name__}.post_process_generated_completion"
         prediction = scored(name, self.task.post_process_generated_completion, text, held.sample)

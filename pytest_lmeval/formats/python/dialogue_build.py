@@ -1,4 +1,4 @@
-"""Build a run's task from a list of conversations, or from several."""
+"""Build a run's task from one or several lists of conversations."""
 
 from __future__ import annotations
 

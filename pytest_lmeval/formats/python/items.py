@@ -77,7 +77,7 @@ class Items(Sequence[ItemIndex]):
         return dict(row)
 
     def rows(self, splits: Splits, split: str, subject: str) -> Sequence[Row]:
-        """Return the rows of a split that have this ``subject`` or none."""
+        """Return the rows of a split that have this ``subject`` or no subject."""
         rows = splits[split]
         if not subject or subject not in self.declared:
             return rows

@@ -61,7 +61,7 @@ def _decided(groups: Sequence[tuple[str, tuple[Sample, ...] | RecordRefused]]) -
 
 
 def created(task: BaseTask[Any], items: Items, *, together: bool) -> Samples:
-    """Return the samples of an overridden ``_create_samples``; if ``together``, an item's samples are one example."""
+    """Return the samples of an overridden ``_create_samples``; if ``together``, an item's samples form one example."""
     counts: Counter[str] = Counter()
     groups: list[tuple[str, tuple[Sample, ...] | RecordRefused]] = []
     for place in items:

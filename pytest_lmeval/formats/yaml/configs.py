@@ -19,9 +19,10 @@ RESERVED = ("name", "tasks")
 def read_configs(path: Path) -> tuple[Mapping[str, Any], ...]:
     """Return one mapping for each run of the tasks; raise UsageError that names file, line and column.
 
-    The file is a mapping of parameters to values, or a list of such mappings. In each, ``name`` is a suffix for task
-    names, after an ``@``; in a list, the default is the element's number, from 1. ``tasks`` maps the key of a task to
-    values for that task, which take precedence. Each returned mapping has the keys ``name``, ``values`` and ``tasks``.
+    The file is a mapping of parameters to values, or a list of such mappings. In each mapping, ``name`` is a suffix for
+    task names, after an ``@``; in a list, the default is the element's number, from 1. ``tasks`` maps the key of a task
+    to values for that task, which take precedence. Each returned mapping has the keys ``name``, ``values`` and
+    ``tasks``.
     """
     from pytest_lmeval.formats.yaml.parse import read_yaml
 

@@ -39,7 +39,7 @@ _LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
 def parse_yaml(data: bytes, includer: Includer | None = None) -> Any:
     """Return the value of a YAML file, a :class:`YamlDocument` if it is a mapping; raise YamlFault.
 
-    ``includer`` reads the files that ``!include`` names; without one, ``!include`` is refused.
+    ``includer`` reads the files that ``!include`` names; without an includer, ``!include`` is refused.
     """
     reader = DocumentReader(data, includer)
     value = reader.read()

@@ -29,7 +29,7 @@ class Call(tuple[str, Any]):
 
     @property
     def arguments(self) -> dict[str, Any] | str:
-        """The arguments by name; if the model wrote no JSON object, its text."""
+        """The arguments by name; the model's text if it is not a JSON object."""
         found: dict[str, Any] | str = self[1]
         return found
 

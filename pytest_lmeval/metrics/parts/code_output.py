@@ -11,7 +11,7 @@ from pytest_lmeval.sandbox.values import close
 def prints(printed: str, targets: Iterable[str], tolerance: float | None) -> bool:
     """Return True if the output equals a target, apart from whitespace at the end of its lines.
 
-    With a tolerance, lines are compared word by word, and words that are numbers may differ by it.
+    With a tolerance, lines are compared word by word, and words that are numbers may differ by the tolerance.
     """
     lines = _lines(printed)
     return any(_equal(lines, _lines(target), tolerance) for target in targets)

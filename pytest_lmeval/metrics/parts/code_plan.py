@@ -121,7 +121,7 @@ def plan_extras(extras: Extras, targets: Sequence[str]) -> Pairs | Tests | Stdou
 
 
 def _runs(stdin: object, targets: tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the runs: one with any of the targets, or for a list of stdins one with each."""
+    """Return the runs: one run with any target as output, or one run for each stdin in a list and its target."""
     if isinstance(stdin, str):
         return ((stdin, targets),)
     if not isinstance(stdin, list) or not all(isinstance(each, str) for each in stdin):

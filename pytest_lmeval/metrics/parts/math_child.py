@@ -1,7 +1,8 @@
 """Compare two texts as mathematics by math-verify, in the process of worker_child.py.
 
-math-verify passes plain expressions of digits and operators to ``eval``, and algebra can take for ever: the process is
-confined, and killed at its limit. The limits of math-verify are off: they are signals, which C code handles too late.
+math-verify passes plain expressions of digits and operators to ``eval``, and algebra can run forever, so the process is
+confined, and killed at its time limit. The limits of math-verify are off: they are signals, which C code handles too
+late.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _TRIED: list[tuple[tuple[int, int], bool, bool]] = []
 
 def answer(prediction: str, target: str) -> str:
     """Return ``equal``, ``different``, or ``unparsed`` if the prediction has no mathematics, or half a formula."""
-    # By name: it may not be installed.
+    # Import the package by name: it may not be installed.
     math_verify = import_module("math_verify")
     _record_parsing()
     given = _parse(math_verify, prediction)
@@ -28,7 +29,7 @@ def answer(prediction: str, target: str) -> str:
     # Intervals equal inequalities: (5, oo) is x > 5.
     if math_verify.verify(wanted, given, allow_set_relation_comp=True, timeout_seconds=None):
         return "equal"
-    # It keeps text that it cannot parse.
+    # math-verify returns text that it cannot parse as text.
     return "unparsed" if all(isinstance(each, str) for each in given) else "different"
 
 

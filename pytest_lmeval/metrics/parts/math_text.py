@@ -54,7 +54,7 @@ _CHARACTERS = str.maketrans(
 
 
 def plain_text(text: str) -> str:
-    """Return ``text`` in lower case without LaTeX's text commands, and without blanks except between numbers."""
+    """Return ``text`` in lower case without LaTeX's text commands, and without whitespace except between numbers."""
     text = _SPACING.sub(" ", re.sub(r"\\[,!]", "", _WORDS.sub(r"\1", text))).lower()
     return re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", text).rstrip(".")
 

@@ -78,6 +78,6 @@ def expected_calibration_error(confidences: Sequence[float], hits: Sequence[bool
 
 
 def brier_score(confidences: Sequence[float], hits: Sequence[bool]) -> float:
-    """Return the mean squared distance, in [0, 1], of confidences and hits, 1 or 0 (G. W. Brier, 1950)."""
+    """Return the mean squared distance, in [0, 1], between confidences and hits, 1 or 0 (G. W. Brier, 1950)."""
     squares = [(confidence - hit) ** 2 for confidence, hit in zip(confidences, hits, strict=True)]
     return math.fsum(squares) / len(squares)

@@ -1,4 +1,4 @@
-"""Check values by a JSON Schema, in the process of worker_child.py, since a pattern can take for ever."""
+"""Check values by a JSON Schema, in the process of worker_child.py, since a pattern can run forever."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check(schema: str, values: list[Any]) -> tuple[str, Any]:
 
 @functools.lru_cache(maxsize=64)
 def _validator(text: str) -> Any:
-    # By name: they may not be installed.
+    # Import the packages by name: they may not be installed.
     jsonschema, referencing = import_module("jsonschema"), import_module("referencing")
     schema = json.loads(text)
     kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)

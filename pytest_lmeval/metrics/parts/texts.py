@@ -26,7 +26,7 @@ def ngrams(tokens: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
 
 
 def closing_brace(text: str, first: int) -> int:
-    """Return the index of the brace that closes the brace before ``first``; without one, the length of the text."""
+    """Return the index of the brace that closes the brace before ``first``; if it is missing, the text's length."""
     depth = 1
     for place in range(first, len(text)):
         depth += {"{": 1, "}": -1}.get(text[place], 0)

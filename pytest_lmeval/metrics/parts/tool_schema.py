@@ -1,8 +1,8 @@
 """Check the arguments of a call, expected or made, by the JSON Schema of its tool.
 
 A name that ``properties`` lacks is invalid unless the schema has ``additionalProperties`` or ``patternProperties``.
-:func:`unchecked` returns the keywords that the check ignores. The package jsonschema does neither, and runs patterns
-without a limit.
+:func:`unchecked` returns the keywords that the check ignores. The package jsonschema accepts names that ``properties``
+lacks, does not report ignored keywords, and runs patterns without a limit.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _WITHOUT_EFFECT = frozenset(
 
 
 def schema_of(tool: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema of a tool's parameters; a tool without one takes no parameters."""
+    """Return the schema of a tool's parameters; a tool without a schema takes no parameters."""
     found = tool.get("parameters", _NO_PARAMETERS)
     return found if isinstance(found, Mapping) else _NO_PARAMETERS
 

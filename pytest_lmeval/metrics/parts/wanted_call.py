@@ -23,7 +23,7 @@ _BFCL = str.maketrans("'", '"', " ,./-_*^")
 
 
 def wanted_calls(given: Any, schemas: Mapping[str, Mapping[str, Any]], where: str, *, subset: bool) -> list[WantedCall]:
-    """Return the calls of the list at ``where``; raise RecordRefused for a malformed one."""
+    """Return the calls of the list at ``where``; raise RecordRefused for a malformed call."""
     if not isinstance(given, list):
         raise RecordRefused("bad_type", where, f"expected an array of calls, got {given!r:.80}")
     found = [WantedCall.of(call, f"{where}[{number}]") for number, call in enumerate(given)]
@@ -152,7 +152,7 @@ def _path_of(pointer: str) -> _Path:
 
 
 def _holder(whole: Any, path: _Path) -> tuple[Any, Any]:
-    """Return the object or list that contains the end of ``path``, and the key in it; raise LookupError without one."""
+    """Return the object or list that contains the end of ``path``, and the key in it, or raise LookupError."""
     for step in path[:-1]:
         whole = whole[key_in(whole, step)]
     return whole, key_in(whole, path[-1])
@@ -239,7 +239,7 @@ class CallComparison:
 
 
 def fault_of(call: Call, schema: Mapping[str, Any] | None) -> str:
-    """Return the reason that an actual call cannot be right, or ""."""
+    """Return the reason why an actual call cannot be right, or ""."""
     from pytest_lmeval.metrics.parts.worker import TookTooLong
 
     if isinstance(call.arguments, str):

@@ -45,7 +45,7 @@ class MetricWorker:
         """Return the result of the job for ``arguments``; both are JSON, and worker_child.py lists the jobs.
 
         Raises TookTooLong at the limit, and ScoringError if the job fails, needs a package that is not installed, or
-        its process ends otherwise.
+        its process ends for another reason.
         """
         question = f"{job}\t{json.dumps(arguments)}\n".encode("ascii")
         with self._lock:

@@ -19,7 +19,7 @@ from typing import Any
 
 _MEMORY_BYTES = 2 << 30
 _LAYERS = ("kernel", "landlock", "seccomp")
-# For each job: a file in this folder, its function, the package that it needs, and the extra that installs that.
+# For each job: a file in this folder, its function, the package that it needs, and the extra that installs the package.
 _JOBS = {
     "json_schema": ("schema_child.py", "check", "jsonschema", "json"),
     "math_equal": ("math_child.py", "answer", "math_verify", "math"),

@@ -103,7 +103,7 @@ def _as_it_was(now: ExampleResult, entry: Mapping[str, Any]) -> ExampleResult:
     recorded = entry["old"]
     output, prediction = recorded.get("output"), recorded.get("prediction")
     if is_function(now):
-        # Its recorded prediction is the reason of the score.
+        # The recorded prediction of an eval function is the reason for its score.
         said = {OUTPUT: output, "reason": prediction}
         return replace(now, status=recorded["status"], score=recorded["score"], details=said, metrics={})
     if "old_prompt" in entry:
@@ -128,7 +128,7 @@ def _flip(now: ExampleResult, before: ExampleResult) -> Flip:
     if PASSES in now.details or PASSES in before.details:
         was, is_now = reaches(before), reaches(now)
     else:
-        # By today's threshold on both sides: a threshold that was raised is no change of the model.
+        # Use today's threshold on both sides: a raised threshold is no change of the model.
         named = thresholds_of(now)
         was = is_at_least(before.score, now.threshold) and not missed(before.metrics, named)
         is_now = is_at_least(now.score, now.threshold) and not missed(now.metrics, named)

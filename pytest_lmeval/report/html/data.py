@@ -57,7 +57,7 @@ def report_data(
     comparison: Mapping[str, Any] | None,
     baseline: Mapping[tuple[str, str], ExampleResult],
 ) -> ReportData:
-    """Return all data of the page; if the examples do not fit, it drops the least telling ones, and counts them."""
+    """Return all data of the page; if the examples do not fit, it drops and counts the least informative."""
     gate = dict(board.get("gate") or {})
     of_the_gate = gate.pop("comparison", None)
     comparison = of_the_gate if comparison is None else comparison
@@ -116,7 +116,7 @@ def sentence(board: Row, comparison: Row | None) -> str:
 
 
 def short_labels(labels: Sequence[str]) -> list[dict[str, str]]:
-    """Return ``{"short": ...}`` for each long label, and ``{}`` for others; different labels stay different."""
+    """Return ``{"short": ...}`` for each long label, and ``{}`` for other labels; different labels stay different."""
     short = Screen().names(labels, _LABEL)
     return [{} if one == label else {"short": one} for label, one in zip(labels, short, strict=True)]
 
@@ -154,7 +154,7 @@ def _tasks(names: Iterable[str], results: Iterable[ExampleResult]) -> dict[str, 
 
 
 def common_start(results: Sequence[ExampleResult]) -> PromptStart:
-    """Return what the prompts of all results begin with, without texts that are too short to store separately."""
+    """Return the common beginning of all results' prompts, without texts that are too short to store separately."""
     # Worked examples that all prompts of a task share are often nine tenths of the ledger.
     if len(results) < 2:
         return NO_START
@@ -179,7 +179,7 @@ def _shared_lines(one: str, other: str) -> str:
 
 
 def most_telling(tasks: Sequence[Iterable[int]], text_of: Callable[[int, int], str], most: int) -> list[dict[int, str]]:
-    """Return, for each task, the encoded examples to embed, by place: the most telling ones, fairly over the tasks.
+    """Return each task's encoded examples to embed, by place: the most informative, in fair shares for the tasks.
 
     ``tasks`` are the ranks of each task's examples: rank 0 of any task precedes rank 1. The examples of all tasks have
     at most ``most`` characters together.

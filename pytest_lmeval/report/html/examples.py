@@ -26,7 +26,7 @@ NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 def urgency(result: ExampleResult, flip: Flip) -> int:
-    """Return the rank of an example; if the page has no room for all, it embeds the lowest ranks first."""
+    """Return the rank of an example; if the page cannot hold all examples, it embeds the lowest ranks first."""
     status = result.outcome.status
     reasons = (
         flip == "worse",
@@ -46,7 +46,7 @@ def example_fields(
 ) -> dict[str, Any]:
     """Return the fields of an example for the page, without empty ones.
 
-    They leave out the ``start`` that the prompts of its task share. ``against`` are the fields of a comparison.
+    The fields omit the ``start`` that all prompts of the task share. ``against`` are the fields of a comparison.
     """
     question, answer, outcome = now.question, now.answer, now.outcome
     fields = {
@@ -146,7 +146,7 @@ def filled(fields: Mapping[str, Any]) -> dict[str, Any]:
 def extracted_span(output: str, prediction: str) -> tuple[int, int] | None:
     """Return start and end, in UTF-16 units, of the prediction in the output.
 
-    Return None if the output contains it in several places, does not contain it, or equals it except for blanks.
+    Return None if the output contains it in several places, does not contain it, or equals it except for whitespace.
     """
     if not prediction or output.strip() == prediction.strip() or output.count(prediction) != 1:
         return None

@@ -104,7 +104,7 @@ def _axis() -> str:
 
 
 def _dates(points: Sequence[HistoryPoint], places: _Places) -> str:
-    """Return the dates of runs below the plot, as many as have room."""
+    """Return the dates of runs below the plot, as many as fit."""
     shown, room = [], -_ROOM
     dates = {places[point.path]: _time(point.timestamp) for point in points}
     years = {date.year for date in dates.values() if date}
@@ -122,7 +122,7 @@ def _anchor(x: float) -> str:
 
 
 def _changes(points: Sequence[HistoryPoint], places: _Places) -> Iterator[str]:
-    """Yield a line where the suite changed, and its label if that has room."""
+    """Yield a line at each change of the suite, with its label if the label fits."""
     room = -_ROOM
     for x in dict.fromkeys(places[point.path] for point in points if point.changed):
         yield f'<line class=changed x1="{x:g}%" x2="{x:g}%" y1="{_TOP - 6}" y2="{_y(0.0):g}"/>'

@@ -44,8 +44,9 @@ def render_report(
     """Return the report as the text of one HTML file in ASCII.
 
     ``board`` is the JSON of the leaderboard, ``comparison`` the JSON of its comparison with a baseline, and
-    ``baseline`` the baseline's results by (task, id). The page of a very large run contains the most telling examples,
-    and counts the examples that it omits. Links to files are relative to ``folder``, by default the working folder.
+    ``baseline`` the baseline's results by (task, id). The page of a very large run contains the most informative
+    examples, and counts the examples that it omits. Links to files are relative to ``folder``, by default the working
+    folder.
     """
     data = report_data(board, results, comparison, baseline)
     title = html_text(f"{board.get('adapter', '')} - evaluation report")

@@ -114,7 +114,7 @@ def _shortened(step: dict[str, Any], longest: int) -> dict[str, Any]:
 
 
 def fitted(value: Any, longest: int) -> Any:
-    """Return a JSON value with at most about ``longest`` characters; a conversation stays one if possible."""
+    """Return a JSON value of about ``longest`` characters at most; keep a conversation's form if possible."""
     if isinstance(value, str):
         return cut(value, longest)
     text = encode(value)

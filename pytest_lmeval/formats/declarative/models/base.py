@@ -30,7 +30,7 @@ from pytest_lmeval.types import MEDIA_KINDS
 
 FAULTS = "lmeval_faults"
 """The type of an error with the faults of single fields, each ``[field, rule, detail]``."""
-# Marks in the metadata of a field, for the way in which parameters are filled in.
+# Marks in a field's metadata that say how to fill in parameters.
 _TEMPLATE, _DATA = "parameters in templates", "parameters in data"
 
 Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+$", max_length=250)]

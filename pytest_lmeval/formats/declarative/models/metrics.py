@@ -82,7 +82,7 @@ class Scores:
 
 
 def as_label(value: Any) -> str:
-    """Return a label as text; true and false in lower case, as in YAML."""
+    """Return a label as text; true and false are in lower case, as in YAML."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -126,7 +126,7 @@ _COUNTS = {"precision": (_TRUE, _FALSE), "recall": (_TRUE, _MISSED), "f1_score":
 
 
 class MetricBase(Block):
-    """A metric; ``WORDS`` has the default names of its numbers, such as ``{self.field}_mean``."""
+    """A metric; ``WORDS`` has the default names of the metric's numbers, such as ``{self.field}_mean``."""
 
     WORDS: ClassVar[tuple[str, ...]] = ()
     key: Key | None = Field(default=None, description="Its name on the board; name takes precedence.")

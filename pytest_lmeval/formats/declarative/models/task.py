@@ -109,7 +109,7 @@ class SolverTool(Block):
 
 
 class SimulatedUser(Block):
-    """A user played by another model: the one that --lm-user names, or else the judge."""
+    """A user that another model plays: the model that --lm-user names, or else the judge."""
 
     persona: TemplateText = Template(min_length=1, description="The user's character, filled for every row.")
     goal: TemplateText = Template(default="", description="The user's goal, filled for every row.")
@@ -194,7 +194,7 @@ class DatasetReference(Block):
 
 
 class LocalSource(Block):
-    """A file beside the data set's own."""
+    """A file beside the file of the data set."""
 
     type: Literal["local"] = Field(description="The only kind: a local file.")
     file_path: str = Field(min_length=1, description="A csv, jsonl or parquet file, relative to this one.")

@@ -50,11 +50,11 @@ class Scorer(Protocol):
 
     @property
     def key(self) -> str:
-        """Its name in ``scores.KEY``."""
+        """The scorer's name in ``scores.KEY``."""
 
     @property
     def model(self) -> ScorerBase:
-        """Its entry in the task file."""
+        """The scorer's entry in the task file."""
 
     @property
     def fields(self) -> tuple[str, ...] | None:

@@ -32,7 +32,7 @@ _Schemas = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class ComparingScorer:
-    """Compares a text with the expected one: the model's answer or ``prediction``, after the post-process rule.
+    """Compares the model's answer, or ``prediction``, with the expected text, after the post-process rule.
 
     ``compute`` does the comparison. A metric that compares calls checks them against the schemas in ``tools``.
     """

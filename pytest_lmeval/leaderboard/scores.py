@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ScoreRow(TypedDict):
-    """A sub-row: ``score`` is the mean over the ``n`` scored examples with this score; ``missing`` counts the others.
+    """A sub-row: ``score`` is the mean over the ``n`` scored examples with this score; ``missing`` examples lack it.
 
     ``threshold`` is None if examples have no threshold, or different ones. ``decides`` is True for the task's score.
     """

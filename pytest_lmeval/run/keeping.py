@@ -18,7 +18,7 @@ _LOOKS = 3
 
 
 class Keeper:
-    """Checks for answers every `LOOK_S` seconds, in its own thread, and records those not recorded on arrival.
+    """Looks for unrecorded answers every `LOOK_S` seconds, in its own thread, and records them.
 
     An answer is recorded once it has waited for a second. If the model is faster than the scoring, every answer waits
     briefly, and recording all of them would take a tenth of the run. ``arrived`` returns the waiting answers.

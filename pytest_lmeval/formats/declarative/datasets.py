@@ -37,7 +37,7 @@ class Dataset:
 
 
 def open_dataset(reference: DatasetReference, task: Path, used: Collection[str] = ()) -> Dataset:
-    """Return the data set to which ``task`` refers, with the bytes in the columns ``used`` as cells, or raise BadRows."""
+    """Return the data set to which ``task`` refers, with bytes in the columns ``used`` as cells, or raise BadRows."""
     if reference.path is not None:
         return _named(reference, None, local_path(task, reference.path), used)
     assert reference.key is not None

@@ -57,7 +57,7 @@ def report_data(
     comparison: Mapping[str, Any] | None,
     baseline: Mapping[tuple[str, str], ExampleResult],
 ) -> ReportData:
-    """Return all data of the page; if the examples do not fit, it drops and counts the least informative."""
+    """Return all data of the page; if it is too large, count and drop the least informative examples."""
     gate = dict(board.get("gate") or {})
     of_the_gate = gate.pop("comparison", None)
     comparison = of_the_gate if comparison is None else comparison

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from pytest_lmeval.task import FollowUp
 from pytest_lmeval.templates.filters import MEMORY, MemoryBudget
 from pytest_lmeval.templates.rows import PartsTemplate
 from pytest_lmeval.templates.template import Template, TemplateFault, compile_template
-from pytest_lmeval.types import Completion, Exchange, Message, ToolCall
+from pytest_lmeval.types import Completion, Exchange, Media, Message, ToolCall
 
 _SOLVER = "definition.solver"
 
@@ -50,6 +50,7 @@ class AnsweredRow:
     sample: Mapping[str, Any]
     model_input: Mapping[str, Any] = field(default_factory=dict)
     solver_output: Mapping[str, Any] | None = None
+    media: tuple[Media, ...] = ()
     memory: MemoryBudget = field(default_factory=MemoryBudget, compare=False, repr=False)
 
     @property
@@ -203,7 +204,8 @@ class Solver:
 
     def rows(self, sample: Mapping[str, Any], asked: RowPrompt, completion: Completion) -> list[AnsweredRow]:
         """Return the rows of an answer: one row, or the rows that the postprocessor makes."""
-        row = AnsweredRow(sample, asked.model_input, _output(asked, completion))
+        media = tuple(one for message in (*asked.messages, *asked.user_turns[1:]) for one in message.media)
+        row = AnsweredRow(sample, asked.model_input, _output(asked, completion), media)
         if self.postprocess is None:
             return [row]
         return _rows_of(self.postprocess(attributes(sample), attributes(row.solver_output)), row)
@@ -213,10 +215,10 @@ def _rows_of(returned: Any, row: AnsweredRow) -> list[AnsweredRow]:
     """Return the rows in a postprocessor's result, which is text, an output, or a list of pairs."""
     try:
         if isinstance(returned, str):
-            return [AnsweredRow(row.sample, row.model_input, _with_content(row.solver_output, plain(returned)))]
+            return [replace(row, solver_output=_with_content(row.solver_output, plain(returned)))]
         pairs = [(row.sample, returned)] if isinstance(returned, Mapping) else returned
         if isinstance(pairs, Sequence) and pairs and all(_is_pair(each) for each in pairs):
-            rows = [AnsweredRow(plain(dict(sample)), row.model_input, plain(dict(output))) for sample, output in pairs]
+            rows = [replace(row, sample=plain(dict(one)), solver_output=plain(dict(output))) for one, output in pairs]
             _ = [each.text for each in rows]  # raises for an output without text
             return rows
     except ValueError as error:

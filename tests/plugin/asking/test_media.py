@@ -184,6 +184,18 @@ def test_a_declarative_task_asks_about_the_pictures_of_its_rows(project: Project
     refused.stderr.fnmatch_lines(["*task 'talk': adapter toy* accepts no image*examples x, y"])
 
 
+def test_the_judge_of_a_declarative_task_sees_the_picture(project: Project, server: ScriptedServer) -> None:
+    project.write("tasks/pets.csv", "id,path\nx,cat.png\n")
+    graded = DECLARATIVE.partition("  scorers")[0] + "  scorers: [{type: rubric, extras: {rubric: Is a cat.}}]\n"
+    project.write("tasks/g.yaml", graded.replace("KEY", "g").replace("SOLVER", SOLVERS["asked"]))
+    server.script = [sees(SEEN), sees({CAT: json.dumps({"reason": "it is", "score": 1})})]
+    given = ("--lm-judge=openai:j", f"--lm-judge-arg=base_url={server.base_url}")
+    project.run("tasks/g.yaml", *given).assert_outcomes(passed=1)
+    question = server.requests[1].json
+    assert [CAT] == [*media_in(question)]
+    assert "What is x?\n[image cat.png, PNG, 73 B]" in question["messages"][-1]["content"][0]["text"]
+
+
 def test_the_ledger_has_the_media_of_later_turns(project: Project, server: ScriptedServer) -> None:
     turns = [{"user": "Hello."}, {"user": ["What?", {"image": "cat.png"}], "targets": ["cat"]}, {"user": "Thanks."}]
     project.task("tasks/t.jsonl", {"id": "a", "turns": turns})

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.formats.checks import has_media
 from pytest_lmeval.formats.declarative.models.scorers import (
     JudgeBase,
     JudgeClassifier,
@@ -203,8 +204,12 @@ class RubricScorer:
         return ScorerOutput(known, predicted.text, found.unparsed, judge=judge, usage=found.usage)
 
     def _given(self, scoring: Scoring) -> tuple[Graded, Extraction, dict[str, Any]]:
-        asked = "\n\n".join(str(each.get("content")) for each in scoring.variables.get("messages", ())[:-1])
-        graded = Graded(scoring.task, scoring.example, asked, scoring.tools.judge, self.key)
+        said = [each.get("content") for each in scoring.variables.get("messages", ())[:-1]]
+        media = scoring.row.media
+        if media:
+            said = [_with_placeholders(each) for each in said]
+        asked = "\n\n".join(map(str, said))
+        graded = Graded(scoring.task, scoring.example, asked, scoring.tools.judge, self.key, media)
         extras = {name: self.texts.filled(value, scoring) for name, value in self.model.extras.items()}
         return graded, self.texts.predicted(scoring), extras
 
@@ -246,3 +251,7 @@ def _note(scorer: _Asking, rows: Sequence[Mapping[str, Any]], errors: Sequence[s
         unread=sum(error.startswith(f"scorer {scorer.key}: {UNREAD}") for error in errors),
         verdicts=[(each.get(scorer.verdict), each.get("human_label")) for each in fields],
     )
+
+
+def _with_placeholders(content: object) -> object:
+    return Message.from_json({"role": "user", "content": content}).content if has_media(content) else content

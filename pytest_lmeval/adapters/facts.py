@@ -98,7 +98,7 @@ def is_ours(adapter: object) -> bool:
 
 
 def method(adapter: object, name: str) -> Callable[..., Any] | None:
-    """Return the adapter's method called ``name``, or None if it has none."""
+    """Return the adapter's method called ``name``, or None if there is no such method."""
     found = getattr(adapter, name, None)
     return found if callable(found) else None
 

@@ -127,7 +127,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
 
 
 def source_hash(kind: type, module: str = "", project: Path | None = None) -> str:
-    """Return a SHA-256 over the files of a class, its bases and ``module``; "" if one cannot be read.
+    """Return a SHA-256 over the files of a class, its bases and ``module``, or "" if a file cannot be read.
 
     For a file of the project, the hash covers the files that it imports from ``project`` or from its import folder. For
     a file of an installed package, it covers imports from that package; for a file of this package, the neighbouring

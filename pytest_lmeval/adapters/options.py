@@ -1,6 +1,6 @@
 """Check the options of an adapter: one function per option returns its value.
 
-A check raises ValueError with the expected value, never the given one, which may be a misplaced key.
+A check raises ValueError with the expected value, never the given value, which may be a misplaced key.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class AnsweringAdapter(ModelAdapter, Protocol):
         """Return the log-probability of each continuation; an async method receives one request per call."""
 
     def plan_window(self, requests: list[Request]) -> Sequence[Sequence[int]]:
-        """Divide a window's requests, all of one kind, into calls: lists of positions, with each position once."""
+        """Divide a window's requests, all of one kind, into calls: lists of positions in which each position occurs once."""
 
 
 class RunningAdapter(ModelAdapter, Protocol):
@@ -60,7 +60,7 @@ class RunningAdapter(ModelAdapter, Protocol):
         """Release resources; called once, after the run, in the event loop of ``complete``."""
 
     def as_judge(self) -> ModelAdapter:
-        """Return the adapter that answers a judge's requests in place of this one."""
+        """Return the adapter that answers a judge's requests in place of this adapter."""
 
     def recorded_calls(self, task: str, example: str) -> Mapping[Place, RecordedCall]:
         """Return the recorded calls of an example's tools; a run then uses the recorded results, and calls no tool."""
@@ -71,7 +71,7 @@ class RunningAdapter(ModelAdapter, Protocol):
 
     @property
     def unnamed_options(self) -> Collection[str]:
-        """Options without a default in applications' requests: they are None there, and the server decides."""
+        """Options without a default for applications' requests: such an option stays None, and the server decides."""
 
     @property
     def is_ready(self) -> bool:

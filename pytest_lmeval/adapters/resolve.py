@@ -141,7 +141,7 @@ def made_with(adapter: Any) -> Made:
 
 
 def as_judge(adapter: Any) -> Any:
-    """Return the adapter that answers a judge's requests for ``adapter``; a recording has a separate one."""
+    """Return the adapter that answers a judge's requests for ``adapter``; a recording has a separate adapter."""
     make = method(adapter, "as_judge")
     return adapter if make is None else make()
 

@@ -158,7 +158,7 @@ def _kind_of(answer: Any) -> str:
 def without_thoughts(answer: Answer, request: Request, tags: tuple[str, str] | None) -> Answer:
     """Move the thoughts at the beginning of a completion's text to ``thoughts``.
 
-    Every answer passes through here: from models, judges and recordings.
+    Every answer from a model, a judge or a recording passes through this function.
     """
     if not isinstance(answer, Completion):
         return answer

@@ -119,7 +119,7 @@ class BatchTransport:
         return answers
 
     def _ask_within_limit(self, requests: Sequence[Request], room: int) -> list[Answer]:
-        """Send ``requests`` once the budget allows ``room`` requests; return no answers if the run ends first."""
+        """Send ``requests`` once the budget has room for ``room`` requests; return no answers if the run ends first."""
         if self._budget is None:
             return self._ask_together(requests)
         woken = threading.Event()
@@ -200,10 +200,10 @@ class BatchTransport:
 
 
 def is_of_several(answer: Answer) -> bool:
-    """Return True if ``answer`` is the error of a call with several requests, any of which may have caused it.
+    """Return True if ``answer`` is the error of a call with several requests, any of which may have caused the error.
 
-    Such requests are sent again one by one, so that errors do not depend on the grouping into batches. Requests of a
-    call that timed out are not sent again, because each could time out once more.
+    Such requests are sent again one by one, so that errors do not depend on how requests are grouped into batches.
+    Requests of a call that timed out are not sent again, because each could time out once more.
     """
     if not isinstance(answer, AdapterError) or answer.together < 2:
         return False

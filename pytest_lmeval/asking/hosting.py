@@ -84,9 +84,9 @@ class HelperProcess:
 
 
 class Spares:
-    """Helper processes that start before any engine needs one, each with different ``modules`` to import.
+    """Helper processes that start before any engine needs them, each with different ``modules`` to import.
 
-    ``close`` ends the unused processes. If one fails to start, no more are started.
+    ``close`` ends the unused processes. If a process fails to start, no further process is started.
     """
 
     def __init__(self, modules: Sequence[Sequence[str]]) -> None:
@@ -97,7 +97,7 @@ class Spares:
                 self._left.append(HelperProcess(each))
 
     def take(self) -> HelperProcess:
-        """Return one of the processes, or a new one if none is usable."""
+        """Return a usable process, or else start a new process and return it."""
         while spare := self._pop():
             if spare.is_fit:
                 return spare

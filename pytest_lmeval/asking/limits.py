@@ -43,7 +43,7 @@ _HTTP_CLIENT = re.compile(r"no usable reply from \S+: ClientConnector(DNS)?Error
 class Budget:
     """Releases requests only if all requests in flight would stay within ``limit`` at the highest cost seen so far.
 
-    Queued requests do not count, because they are only released once the cost of others is known. As a result,
+    Queued requests do not count, because they are only released once the cost of other requests is known. As a result,
     ``spent`` exceeds the limit only if requests in flight cost more than any request before. Until the first cost is
     known, one request or batch is in flight at a time. A run without a limit has no budget. The class is thread-safe.
     """
@@ -82,7 +82,7 @@ class Budget:
             return BudgetSpent(self._stopped)
 
     def settle(self, sent: Sent, answers: Sequence[Answer] = ()) -> list[Answer]:
-        """Settle ``sent`` once; return the answers, but replace answers without a cost by BudgetSpent.
+        """Settle ``sent`` once; return the answers, but with BudgetSpent in place of each answer without a cost.
 
         After the run's end, answers may be missing.
         """

@@ -45,7 +45,7 @@ class Waits:
 class Opening:
     """Sends the first request alone, so that a single request reveals a fault that would affect all requests.
 
-    Allows ``room()`` requests in flight until ``room`` returns None, but for at most ``ALONE_S`` seconds, and then
+    Allows ``room()`` requests in flight until ``room`` returns None, or until ``ALONE_S`` seconds have passed, and then
     calls ``on_open``. If ``is_open``, the model is known to answer. Use an instance in only one event loop.
     """
 
@@ -56,7 +56,7 @@ class Opening:
         self._timer: asyncio.TimerHandle | None = None
 
     def has_room(self, in_flight: int) -> bool:
-        """Return True if a request may start beside ``in_flight`` others."""
+        """Return True if a request may start while ``in_flight`` other requests are in progress."""
         if self._is_open:
             return True
         room = self._room()

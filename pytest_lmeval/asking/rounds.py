@@ -1,7 +1,7 @@
 """Run conversations, in which a response takes several requests that depend on earlier answers.
 
 A round consists of a job's requests that can be sent together. For a batch adapter, a round is the next turn of all
-examples in the batch. For an async adapter, whose jobs are single examples, it is the next turn of one example.
+examples in the batch. For an async adapter, whose jobs are single examples, a round is the next turn of one example.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class Rounds:
         self._arrived.put(None)
 
     def ask(self, job: Job) -> None:
-        """Send the next round of ``job``; after the last one, deliver the answers."""
+        """Send the next round of ``job``; after the last round, deliver the answers."""
         open_now = [talk for talk in job.talks if talk.is_open]
         if not open_now:
             answers = [talk.answer() for talk in job.talks]

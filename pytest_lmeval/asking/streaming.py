@@ -242,7 +242,7 @@ class AsyncTransport:
             self._inbox.deliver(job, [answer for answer in progress.answers if answer is not None])
 
     def _wake(self) -> None:
-        """Continue if requests may have room now; thread-safe."""
+        """Continue if further requests may now be sent; thread-safe."""
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the run is over and its loop is closed
                 self._loop.call_soon_threadsafe(self._go_on)

@@ -65,7 +65,7 @@ class Inbox:
         self._arrived = threading.Event()
 
     def deliver(self, job: Job, answers: Sequence[Answer]) -> None:
-        """Deliver a job's answers; ignore later ones for the same job."""
+        """Deliver a job's answers; ignore later answers for the same job."""
         if job.answers is None:
             job.answers = answers
             if job.on_answer is not None:

@@ -44,7 +44,7 @@ _MODULES = {"import": "import_"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; return 0 on success, 1 for findings such as bad records, 2 for usage errors."""
+    """Run one command; return 0 on success, 1 for findings such as bad records, and 2 for usage errors."""
     parser = _Parser(prog="lmeval", description="Language-model evals as tests.")
     parser.add_argument("--version", action="version", version=f"pytest-lmeval {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)

@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _suite_at(paths: Sequence[Path], repeats: int | None) -> Suite:
-    """Return the examples that a run would collect from task files; raise UsageError if it would collect none."""
+    """Return the examples that a run would collect from task files; raise UsageError if there are no such examples."""
     project = Project()
     units: list[ExampleUnit] = []
     for file in project.files(paths):

@@ -93,7 +93,7 @@ def _fitted(ranking: Row, remarks: Sequence[str], screen: Screen) -> list[str]:
 
 
 def _declared(ranking: Row) -> tuple[Sequence[Column], Sequence[Row]]:
-    """Return columns and rows; with several tasks, each has a column, and a narrow terminal drops the last ones."""
+    """Return columns and rows; each of several tasks has a column, and a narrow terminal drops the last columns."""
     tasks = list(ranking["examples"]) if len(ranking["examples"]) > 1 else []
     of_tasks = [Column(f"task {task}", task, "score", drop=-place) for place, task in enumerate(tasks, start=1)]
     return [*RANKING, *of_tasks], [_row(one) for one in ranking["standings"]]

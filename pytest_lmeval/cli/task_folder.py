@@ -90,7 +90,7 @@ class Project:
 
 
 def read_document(path: Path) -> YamlDocument | None:
-    """Return the mapping in a YAML file, or None if the file does not contain one."""
+    """Return the mapping in a YAML file, or None if the file does not contain a mapping."""
     from pytest_lmeval.formats.yaml.document import Includer, YamlDocument, YamlFault
     from pytest_lmeval.formats.yaml.parse import parse_yaml
 

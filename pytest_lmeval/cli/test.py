@@ -160,7 +160,7 @@ class DryRun:
         self._stack.close()
 
     def example(self, unit: ExampleUnit) -> tuple[ExampleResult, list[Shown]]:
-        """Query and score an example; return its result, and all stages up to the first failed one."""
+        """Query and score an example; return its result, and all stages up to the first failed stage."""
         engine = self._engine
         result = self._run.score(unit, self._answers, render, self._judge, self._sandbox)
         stages = [Shown("Dataset row", unit.task.record(unit.example))]

@@ -44,9 +44,9 @@ class Asker:
     """Sends examples' requests, within the run's limits, for coroutines in ``loop`` and for threads.
 
     An answer in ``known`` is used once per request; ``note`` is called with every other answer, in the asking thread.
-    Requests from one turn of the loop form one message; so do requests from threads that arrive while another thread
-    sends. Requests for a batch adapter are collected for 5 ms or until the batch is full, unless no other example can
-    send a request.
+    Requests from one turn of the loop are sent in one message, and so are requests that threads add while another
+    thread sends. Requests for a batch adapter are collected for 5 ms or until the batch is full, unless no other
+    example can send a request.
     """
 
     def __init__(
@@ -216,7 +216,7 @@ class Asker:
                 self._arrive(job)
 
     def _send_all(self) -> None:
-        """Send the queued requests, and any that other threads add meanwhile."""
+        """Send the queued requests, and all requests that other threads add in the meantime."""
         while self._gathered and self._sending.acquire(blocking=False):
             try:
                 self._send()
@@ -224,7 +224,7 @@ class Asker:
                 self._sending.release()
 
     def _send_in_time(self, first: Job, seat: _Seat) -> None:
-        """Send the queued requests after giving other examples, if any, time to add theirs."""
+        """Send the queued requests, but first give other examples, if any, time to add their requests."""
         try:
             state = CURRENT.get()
             if state is None or not state.is_alone:

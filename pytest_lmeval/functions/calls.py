@@ -2,7 +2,7 @@
 
 Most functions take ``lm.trace`` and return a :class:`Finding`, which is true or false and explains why. A call is
 either a tool call in the model's answer, or a step of the kind ``tool``, named after the tool, with the arguments as
-input. If a step executes a call of the model, both count as one call.
+input. If a step executes a call of the model, the step and the call count as one call.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def never_called(trace: Iterable[Step], *names: str) -> Finding:
 
 
 def in_order(trace: Iterable[Step], *names: str) -> Finding:
-    """Check that the tools ``names`` were called in this order, possibly with others in between.
+    """Check that the tools ``names`` were called in this order, possibly with other calls in between.
 
     To require several calls of a tool, repeat its name. Raises UsageError if no name is given, or if the result depends
     on whether a step executes a call that the model made with other arguments.
@@ -138,7 +138,7 @@ def in_order(trace: Iterable[Step], *names: str) -> Finding:
 
 
 def max_steps(trace: Iterable[Step], limit: int, *, kind: str | None = None) -> Finding:
-    """Check that there are at most ``limit`` steps of the ``kind``, such as ``request`` or ``tool``, or of any kind.
+    """Check that there are at most ``limit`` steps of a ``kind``, such as ``request`` or ``tool``, or of any kind.
 
     Raises UsageError for a limit below 0.
     """
@@ -160,7 +160,7 @@ def _finding(holds: bool, text: str, calls: Sequence[Call]) -> Finding:
 
 
 def _shown_arguments(value: object) -> str:
-    """Return a call's arguments for display in reasons; cut long ones."""
+    """Return a call's arguments for display in reasons; cut long arguments."""
     given = value if isinstance(value, str) else "" if value is None else json.dumps(as_json(value)[0])
     if isinstance(value, Mapping):
         given = given[1:-1]
@@ -220,8 +220,8 @@ def _shown(calls: Sequence[Call]) -> str:
 class _Calls:
     """The calls in a trace; a call of the model and the step that executes it count once.
 
-    They are one call if their names and arguments are equal. ``doubtful`` are pairs of a call of the model and a later
-    step with other arguments. ``as_one`` counts each such pair as one call, and ``apart`` counts it as two calls.
+    The two are one call if their names and arguments are equal. ``doubtful`` are pairs of a call of the model and a
+    later step with other arguments. ``as_one`` counts each such pair as one call, and ``apart`` counts it as two calls.
     """
 
     def __init__(self, trace: Iterable[Step]) -> None:

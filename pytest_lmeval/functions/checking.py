@@ -67,7 +67,7 @@ def find_eval_files(paths: Iterable[Path], patterns: Sequence[str]) -> list[Path
 def check_files(paths: Iterable[Path]) -> dict[Path, CheckedFile]:
     """Check files; return the files that have an eval function or a fault.
 
-    If two functions share a task name, in one or two files, blame the second.
+    If two functions share a task name, in one or two files, report the second function.
     """
     checked = {path: check_file(path) for path in paths}
     first: dict[str, str] = {}

@@ -97,16 +97,16 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one per property of a tas
 ) -> Callable[[_Function], _Function]:
     """Turn a test function into the eval ``name``: a task whose examples are the rows of ``data``.
 
-    ``name`` defaults to the function's name without ``test_``. ``data`` may be the path of a csv, jsonl, parquet, json
-    or yaml file beside the test file, an iterable of rows, which is read once, or a function that returns rows. Each
-    row becomes the argument ``row``. Without ``data``, the function is a single example, or has the examples of
-    ``pytest.mark.parametrize``. ``score`` names the decisive score, by default the first score recorded. ``threshold``
-    is the score that an example must reach, in [0, 1], by default 1; ``min_score`` is the score that the task must
-    reach. Either argument is a number for the decisive score, or a mapping of scores' names to numbers. With a mapping,
-    an example must record all of these scores, and passes if each score reaches its threshold. ``timeout`` is in
-    seconds, and starts when the function is called. ``threads`` runs a ``def`` function concurrently with others, in
-    threads; it defaults to the ini key ``lm_threads``. ``tags`` are words that select examples, also with ``-m``.
-    ``metadata`` has keys for each example, such as ``must_pass`` or ``cluster``.
+    ``name`` defaults to the function's name without ``test_``. ``data`` is the path of a csv, jsonl, parquet, json or
+    yaml file, relative to the test file's folder; or an iterable of rows, which is read once; or a function that
+    returns rows. Each row becomes the argument ``row``. Without ``data``, the function is a single example, or has the
+    examples of ``pytest.mark.parametrize``. ``score`` names the decisive score, by default the first score recorded.
+    ``threshold`` is the score that an example must reach, in [0, 1], by default 1; ``min_score`` is the score that the
+    task must reach. Either argument is a number for the decisive score, or a mapping of scores' names to numbers. With
+    a mapping, an example must record all of these scores, and passes if each score reaches its threshold. ``timeout``
+    is in seconds, and starts when the function is called. ``threads`` runs a ``def`` function in threads, several
+    examples at a time; it defaults to the ini key ``lm_threads``. ``tags`` are words that select examples, also with
+    ``-m``. ``metadata`` has keys for each example, such as ``must_pass`` or ``cluster``.
 
     ``repeats`` is the number of runs of each example, and overrides ``--lm-repeats``. With ``passes``, an example
     passes if at least that many of its repeats pass; its score is still the mean of all repeats.
@@ -369,7 +369,7 @@ def row_text(row: Any) -> str:
 def json_values(kinds: set[str]) -> Callable[[Any], str]:
     """Return a function that encodes a row's JSON values identically in every process.
 
-    It encodes any other value as the name of its type, which it adds to ``kinds``.
+    The function encodes any other value as the name of its type, which it adds to ``kinds``.
     """
 
     def by_type(value: object) -> object:
@@ -384,7 +384,7 @@ def json_values(kinds: set[str]) -> Callable[[Any], str]:
 def fresh(value: Any, note_shared: Callable[[Any], None]) -> Any:
     """Copy a row or parameter for one call: dicts, lists and tuples.
 
-    ``note_shared`` is called with any other mutable value, which all calls share.
+    ``note_shared`` is called with each other mutable value, which all calls then share.
     """
     kind = type(value)
     if kind is dict:

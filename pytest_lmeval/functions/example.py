@@ -211,7 +211,7 @@ class ExampleState:
         self.output = self._small(value, "lm.output(...)")
 
     def record_returned(self, returned: object) -> None:
-        """Record the function's return value as its output; raise ScoringError for an unsuitable one."""
+        """Record the function's return value as its output; raise ScoringError for an unsuitable value."""
         if isinstance(returned, str | Mapping | Sequence):
             self.record_output(returned)
             return

@@ -356,8 +356,8 @@ class Lm(LmBase):
         recorded as steps, like calls of a function from :meth:`tool`. With ``replay:``, no server starts. The command
         runs with the few environment variables that the SDK passes on, and with ``env``. The server ends with the
         example. With ``shared``, one server lasts until the run ends, and all examples with the same command or address
-        use it; each worker process has its own server. If a server does not reply within ``timeout`` seconds, this
-        raises ScoringError and makes the example an error.
+        use that server. Each worker process has a separate server. If a server does not reply within ``timeout``
+        seconds, this raises ScoringError and makes the example an error.
         """
         from pytest_lmeval.functions.mcp_server import McpServer
         from pytest_lmeval.functions.tools import example_tools

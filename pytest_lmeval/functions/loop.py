@@ -70,7 +70,7 @@ class Loop:
             self._before_steps()
 
     def submit(self, work: Coroutine[Any, Any, _Result]) -> Future[_Result]:
-        """Run ``work`` in the loop; call this from any other thread."""
+        """Run ``work`` in the loop; call this from any thread except the loop's thread."""
         return asyncio.run_coroutine_threadsafe(work, self.events)
 
     def silent_s(self) -> float:

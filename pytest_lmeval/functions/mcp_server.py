@@ -149,7 +149,7 @@ class _Connection:
         self._words.close()
 
     async def _reply(self, what: str, ask: Callable[[Any], Coroutine[Any, Any, Any]], timeout: float) -> dict[str, Any]:
-        """Return the reply to a request; start the server before the first one."""
+        """Return the reply to a request; start the server before the first request."""
         if self._session is None:
             self._session = asyncio.get_running_loop().create_future()
             self._task = asyncio.create_task(self._serve(self._session))

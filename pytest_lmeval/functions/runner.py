@@ -64,7 +64,7 @@ class Running:
 class Runner:
     """Runs one process's examples, ``concurrency`` at a time: in the loop, or in threads if their functions block.
 
-    Each thread runs one function after another, so there are only as many threads as functions that ran concurrently.
+    Each thread runs one function after another, so there are never more threads than functions that ran concurrently.
     """
 
     def __init__(self, loop: Loop, concurrency: int) -> None:

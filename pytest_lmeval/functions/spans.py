@@ -211,8 +211,8 @@ class Spans:
 def _step_of(span: Any, start_ms: float) -> Step:
     """Convert a span, which began ``start_ms`` after its example, to a step by the GenAI semantic conventions.
 
-    Messages, arguments and results become the input and the output. If a span has none of these, its attributes become
-    the input. Values of more than 1 MiB are cut.
+    Messages, arguments and results become the input and the output. If a span has no messages, arguments or results,
+    its attributes become the input. Values of more than 1 MiB are cut.
     """
     attributes = dict(span.attributes or {})
     kind = "tool" if _TOOL in attributes else _KINDS.get(str(attributes.get(_OPERATION)), "span")

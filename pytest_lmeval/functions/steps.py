@@ -98,7 +98,7 @@ def usage_of_steps(steps: Iterable[Step]) -> dict[str, float]:
 
 
 def last_steps(details: Mapping[str, Any]) -> list[str]:
-    """Describe the last steps of the last repeat, for a failure: one line per step."""
+    """Describe the last steps of the last repeat for a failure message, with one line per step."""
     *_, steps = steps_of(details)
     left = len(steps) - _SHOWN
     lines = [f"({left} more before)"] if left > 0 else []

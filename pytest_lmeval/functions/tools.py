@@ -359,7 +359,7 @@ def _can_be_taken(recorded: RecordedCall) -> bool:
 
 
 def _raised(output: object) -> Exception | None:
-    """Return the exception in a recorded output, or None if its type is unknown here."""
+    """Return the exception in a recorded output, or None if the exception's type is unknown in this process."""
     if not isinstance(output, dict) or not isinstance(output.get("args"), list):
         return None
     module, _, qualname = str(output.get("raised")).partition(":")

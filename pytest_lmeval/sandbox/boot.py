@@ -31,7 +31,7 @@ def command(module: str, *descriptors: int) -> list[str]:
 
 
 def environment(folder: str) -> dict[str, str]:
-    """Return the whole environment of the child: the same on every machine, apart from the paths of libraries."""
+    """Return the child's complete environment, which is the same on every machine except for the paths of libraries."""
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     return kept | {
         "HOME": folder,

@@ -48,7 +48,7 @@ class Sandbox:
         self.close()
 
     def close(self) -> None:
-        """End the processes that serve several programs; a later program starts new ones."""
+        """End the processes that serve several programs; a later program starts new processes."""
         self._launcher.close()
 
     @property
@@ -83,7 +83,7 @@ class Sandbox:
         exceptions of built-in types are raised again. The program thus shares no object with the tests, and cannot find
         or change what the tests expect. A program that returns anything but plain data fails. The status is ``pass`` if
         the tests ran to their end. The run is ``forgeable`` if the tests called a function of the program besides the
-        candidate, or if the candidate changed its arguments: the program then influences its own tests.
+        candidate, or if the candidate changed its arguments. In both cases, the program influences its own tests.
         """
         return self._twice(lambda: self._check(program, tests, entry_point, limits))
 

@@ -58,7 +58,7 @@ class ForkLauncher:
         return server.start(limits, ends)
 
     def close(self) -> None:
-        """End the server and its programs; the next `launch` starts a new one."""
+        """End the server and its programs; the next `launch` starts a new server."""
         with self._lock:
             self._close_server()
 

@@ -54,7 +54,7 @@ def _level(name: str) -> Level:
 
 
 def _parallel(workers: int) -> int:
-    """Return the number of programs to run at a time: one more than this process has CPUs, since some programs wait."""
+    """Return the number of programs to run at a time: one more than there are CPUs, because some programs wait."""
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, cpus // max(1, workers)) + 1
 
@@ -93,7 +93,7 @@ def best_level() -> str:
 def require_level(level: str) -> str | None:
     """Return None if programs may run at this level here, else one sentence that names the missing layers.
 
-    Only ``confined`` can lack a layer: the other levels need no more than a POSIX system. Raises `UsageError` as
+    Only ``confined`` can lack a layer, because the other levels need only a POSIX system. Raises `UsageError` as
     `open_sandbox` does.
     """
     missing = probe_level(level) if _level(level).name == "confined" else ()
@@ -111,11 +111,11 @@ def execute_code(
 ) -> ExecutionResult:
     """Run ``code`` as a script in ``sandbox``, by default at the best level available, and return how it ended.
 
-    ``timeout`` is in seconds of CPU time. The sandbox ends a program that only waits ``timeout`` plus two seconds after
-    it begins to wait, and ends any program after three times ``timeout`` plus two seconds of real time.
-    ``maximum_memory_bytes`` limits the address space; None sets no limit. Printing or exiting early cannot forge
-    success, but a program that finds the harness's token in its own process could. If that matters, ask for values, as
-    the ``code_exec`` metric does. Raises `SandboxError` if the code could not be run.
+    ``timeout`` is in seconds of CPU time. The sandbox ends a program that waits for more than ``timeout`` plus two
+    seconds at a stretch. It ends every program after ``3 * timeout + 2`` seconds of real time. ``maximum_memory_bytes``
+    limits the address space; None sets no limit. Printing or exiting early cannot forge success, but a program that
+    finds the harness's token in its own process could forge success. If that matters, ask for values, as the
+    ``code_exec`` metric does. Raises `SandboxError` if the code could not be run.
     """
     limits = Limits(cpu_s=timeout, wall_s=3 * timeout + 2, memory_bytes=maximum_memory_bytes)
     run = (sandbox or _shared()).script(code, limits)

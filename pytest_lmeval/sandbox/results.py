@@ -16,12 +16,12 @@ class Limits:
     """The resources that one program may use.
 
     ``cpu_s``, the CPU seconds of the program and the processes it starts, is the limit that decides. ``wall_s`` only
-    guards against programs that wait for ever; its default, ten times ``cpu_s`` plus ten seconds, leaves room for a
-    busy machine. If ``/proc`` exists, a program that only sleeps is ended earlier: after ``cpu_s`` plus two seconds at
-    a stretch, or twice as long in total. ``memory_bytes`` (address space; None for no limit), ``file_bytes`` and
-    ``open_files`` apply to each process. ``output_bytes`` limits how much of the end of stdout, and of stderr, is
-    recorded. ``processes`` applies at levels that let a program start processes. ``disk_bytes`` limits all files of a
-    program together at the level ``confined``.
+    guards against programs that wait forever; its default, ``10 * cpu_s + 10`` seconds, allows for a busy machine. If
+    ``/proc`` exists, a program that only sleeps is ended earlier: after ``cpu_s`` plus two seconds at a stretch, or
+    twice as long in total. ``memory_bytes`` (address space; None for no limit), ``file_bytes`` and ``open_files`` apply
+    to each process. ``output_bytes`` limits how much of the end of stdout, and of stderr, is recorded. ``processes``
+    applies at levels that let a program start processes. ``disk_bytes`` limits all files of a program together at the
+    level ``confined``.
     """
 
     cpu_s: float = 3.0

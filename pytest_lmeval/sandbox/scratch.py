@@ -33,7 +33,7 @@ class Scratch:
 
 
 def make() -> Scratch:
-    """Return a new scratch folder; raise `SandboxError` if none can be made."""
+    """Return a new scratch folder; raise `SandboxError` if no folder can be made."""
     try:
         for _ in range(TRIES):
             path = os.path.realpath(tempfile.mkdtemp(prefix=PREFIX))

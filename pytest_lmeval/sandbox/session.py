@@ -1,4 +1,4 @@
-"""Drive one program from its start to its end, from the parent's side."""
+"""Control one program from its start to its end, in the parent process."""
 
 from __future__ import annotations
 

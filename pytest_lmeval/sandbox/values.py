@@ -1,8 +1,8 @@
 """Parse the tagged values that a child sends, and compare them.
 
 ``bool`` equals only ``bool``; ``int`` equals ``float`` by value; a tuple equals a list; NaN equals no value; the order
-of sets and of the keys of dicts does not matter. A program could choose values whose hashes collide, so no value is
-hashed here: canonical texts are compared instead.
+of sets and of the keys of dicts does not matter. A program could choose values whose hashes collide, so this module
+hashes no value and compares canonical texts instead.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SPECIAL = ("inf", "-inf", "nan")
 
 
 def tagged(value: Any) -> Any:
-    """Return the tagged form of a trusted value; raise `inside.wire.UnfitError` if it has none."""
+    """Return the tagged form of a trusted value; raise `inside.wire.UnfitError` if there is no such form."""
     return json.loads(encode(value))
 
 
@@ -256,7 +256,7 @@ def show(item: Any) -> str:
 
 
 def _start(item: Any) -> Any:
-    """Return the beginning of a tagged value, as much as `show` has room for."""
+    """Return as much of the beginning of a tagged value as `show` can use."""
     if isinstance(item, dict):
         return {tag: body if isinstance(body, str) else _start(body) for tag, body in item.items()}
     if isinstance(item, list):

@@ -83,7 +83,7 @@ def of_application(model: ChosenModel) -> ChosenModel:
 def check_module(model: ChosenModel, folder: Path, pythonpath: str | Sequence[str] = ()) -> None:
     """Raise UsageError if the model is an object of a module that is neither in the project nor installed.
 
-    ``pythonpath`` is the ini option of that name: further folders beside the project and its ``src``.
+    ``pythonpath`` is the ini option of that name: folders to search in addition to the project and its ``src``.
     """
     top = model.spec.partition(":")[0].partition(".")[0]
     if model.kind != "object" or find_spec(top) is not None:

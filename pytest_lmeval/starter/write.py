@@ -31,7 +31,7 @@ class StarterFile:
 def write_starter(folder: Path, model: ChosenModel, beginning: Beginning) -> list[StarterFile]:
     """Write the starter's files below ``folder``, which need not exist; return the result for each.
 
-    Raises UsageError if a file cannot be read or written; writes nothing if any path is blocked.
+    Raises UsageError if a file cannot be read or written; if a path is blocked, this writes nothing.
     """
     changes = [
         *_new(folder, {**beginning.files, _WORKFLOW: evals_workflow(folder, model, beginning.paths)}),

@@ -84,7 +84,7 @@ class HfAdapter:
     def plan_window(self, requests: Sequence[Request]) -> list[list[int]]:
         """Return the positions of the requests for each call; all ``requests`` are of one kind.
 
-        Rows in one call have similar lengths, or a common beginning, which the model reads once.
+        The rows in a call have similar lengths, or a common beginning, which the model reads only once.
         """
         if any(map(_is_rolling, requests)):
             return [[number] for number in range(len(requests))]  # each has several windows

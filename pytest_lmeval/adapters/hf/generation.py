@@ -159,7 +159,7 @@ class _Choice:
         return chosen
 
     def of_library(self, tokens: Any, scores: Any) -> Any:
-        """Exclude all tokens except the chosen ones, so that the library's greedy search takes them."""
+        """Exclude every token except the chosen tokens, so that the library's greedy search takes these."""
         import torch
 
         return torch.full_like(scores, -torch.inf).scatter_(-1, self._chosen(scores), 0)

@@ -26,7 +26,7 @@ class Loaded:
     ``name`` is the name of the folder, or the name on the hub. ``window`` is the maximum number of tokens that the
     model can read, or None if its config has no limit. ``ends`` are the tokens that end a text, and ``pad`` is the
     padding token. ``folder`` contains the model's files; ``revision`` is the commit on the hub, None for a folder.
-    ``processor`` makes the inputs of a model that sees images; it is None for other models.
+    ``processor`` makes the inputs of a model that accepts images; it is None for other models.
     """
 
     name: str
@@ -131,7 +131,7 @@ def _sees_images(source: str, config: Any, transformers: Any) -> bool:
 
 
 def _processor(origin: str, where: Mapping[str, object], transformers: Any) -> Any:
-    """Return the processor of a model that sees images, or None if its files are missing."""
+    """Return the processor of a model that accepts images, or None if the processor's files are missing."""
     try:
         processor = transformers.AutoProcessor.from_pretrained(origin, **where)
     except ImportError as error:

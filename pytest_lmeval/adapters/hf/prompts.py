@@ -108,8 +108,8 @@ class Prompts:
 
         The context consists of the tokens that the text shares with the context alone. If the tokenizer joins the last
         characters of the context (most often a space) with the first characters of the continuation, the joint token
-        belongs to the continuation. At least one token precedes the continuation: if the context has no tokens, BOS, or
-        EOS if the tokenizer has no BOS.
+        belongs to the continuation. At least one token precedes the continuation. If the context has no tokens, this is
+        the BOS token, or the EOS token of a tokenizer without BOS.
 
         The chat template formats a context that consists of messages. A single tokenizer call reads all texts, because
         a call for each short text could take longer than the model. Requests that move whitespace are split as

@@ -45,7 +45,8 @@ class Prompted:
     """A prompt's ``tokens``, and ``room``, the number of tokens to write; ``seed`` seeds the draws for this prompt.
 
     ``opened`` is True if the prompt ends within thoughts, ``tools`` if the model may call tools. ``number`` is the
-    number of the request. All rows of a batch have the same ``sampling``, and all or none have images (``seen``).
+    number of the request. All rows of a batch have the same ``sampling``, and either all rows or no rows have images
+    (``seen``).
     """
 
     tokens: list[int]
@@ -93,7 +94,7 @@ def rows_of(batch: Batch[AnyRow]) -> list[AnyRow]:
 
 
 def families(rows: Iterable[AnyRow]) -> list[RowFamily[AnyRow]]:
-    """Group rows into families; a row that shares too few tokens with others is a family by itself.
+    """Group rows into families; a row that shares too few tokens with other rows is a family by itself.
 
     >>> long = [1, 2, 3, 4, 5, 6]
     >>> rows = [ScoredRow([*long, 7, 8], {0: [8, 9]}), ScoredRow([5], {1: [6]}), ScoredRow([*long, 9], {2: [9]})]

@@ -82,7 +82,7 @@ def _logprob(tokens: Sequence[int], each: Sequence[float], greedy: bool) -> LogP
 
 
 def windows(start: Sequence[int], tokens: Sequence[int], size: int | None) -> Iterator[Split]:
-    """Yield the windows of a text for a model that reads ``size`` tokens at once, or any number if it is None.
+    """Yield the windows of a text for a model that reads ``size`` tokens at once; None means any number.
 
     The context of the first window is only ``start``. Each further window predicts the next ``size`` tokens, with one
     token before them as context. The last window predicts the remaining tokens, with as much context as the model can

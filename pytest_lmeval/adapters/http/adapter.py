@@ -59,7 +59,7 @@ class HttpAdapter(ServerModel[Given], ABC):
 
     @abstractmethod
     def _headers(self, key: ApiKey) -> Mapping[str, str]:
-        """Return the headers of the interface, including the key if there is one."""
+        """Return the headers of the interface, including the API key if there is one."""
 
     @abstractmethod
     def _fields(self, model: str, request: Generate) -> Mapping[str, object]:

@@ -66,7 +66,7 @@ class _Token:
 
 
 def _prompt_tokens(document: Document, request: LogLikelihood) -> tuple[list[_Token], int | None]:
-    """Return the tokens of the prompt and the end of the last one in the text, if known; drop the additional token."""
+    """Return the prompt's tokens and, if known, the end of the last token in the text; drop the additional token."""
     choice = first_choice(document)
     text = choice.get("text")
     if not isinstance(text, str) or not text.startswith(request.context + request.continuation):

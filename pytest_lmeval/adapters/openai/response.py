@@ -167,7 +167,7 @@ def joined(parts: list[Any]) -> str | None:
 
 
 def _logprobs(given: Any) -> tuple[float, ...]:
-    """Return the log-probability of each token, in the format of either endpoint, or () if any is not a number."""
+    """Return the log-probability of each token, in the format of either endpoint, or () if a value is not a number."""
     if not isinstance(given, dict):
         return ()
     content, flat = given.get("content"), given.get("token_logprobs")

@@ -60,8 +60,8 @@ class Sharing:
     """Gives requests to the least busy replica first, in ``ahead`` batches of up to ``batch_size`` each.
 
     A small number of requests is spread over all replicas. Requests of a dead replica come first, each alone on an idle
-    replica: if this replica dies, too, the request is the cause. A model that ``streams`` starts all its requests at
-    once, so it gets the same number of requests one by one.
+    replica: if this replica dies, too, the request is the cause. A model that ``streams`` works on all its requests
+    concurrently, so it gets the same number of requests one by one.
     """
 
     def __init__(self, ahead: int, batch_size: int, *, streams: bool = False) -> None:
@@ -92,7 +92,7 @@ class Sharing:
         return [request for request in lost if request.deaths >= MOST_DEATHS]
 
     def next(self, now: float) -> tuple[Hashable, SentBatch] | None:
-        """Return the next batch and the replica for it; None if no request waits, or if no replica has room."""
+        """Return the next batch and its replica; return None if no request waits, or if no replica can take a batch."""
         free = [replica for replica, load in self._loads.items() if not load.takes_no_more]
         free.sort(key=lambda replica: self._loads[replica].requests)
         _drop(self._suspects)

@@ -85,7 +85,7 @@ class _ModelMessage(BodyPart):
     content: Annotated[list[Annotated[_TextBlock | _ToolUse | _Thinking, Field(discriminator="type")]], _Blocks]
 
     def messages(self, given: Any, place: str) -> Iterator[Message]:
-        """Yield one message, with the thoughts that the server signed."""
+        """Yield a single message, with the thoughts that the server signed."""
         uses = [block for block in self.content if isinstance(block, _ToolUse)]
         calls = tuple(ToolCall(str(use.id or ""), use.name, json.dumps(use.input)) for use in uses)
         text = "".join(block.text for block in self.content if isinstance(block, _TextBlock))

@@ -153,7 +153,7 @@ def read(kind: type[_Body], body: bytes) -> tuple[_Body, dict[str, Any], dict[st
 
 
 def chosen(choice: str | NamedTool, tools: Sequence[Mapping[str, Any]]) -> str:
-    """Return a choice as a word, or as the name of one of ``tools``; raise ValueError for another name."""
+    """Return a choice as a word, or as the name of one of ``tools``; raise ValueError for any other name."""
     if isinstance(choice, str):
         return choice
     if any(tool["name"] == choice.name for tool in tools):

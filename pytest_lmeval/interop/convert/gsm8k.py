@@ -56,7 +56,7 @@ def _answer_key(record: dict[str, Any]) -> str:
 
 
 def _solutions(record: dict[str, Any], models: dict[str, Any] | None, place: str) -> dict[str, str]:
-    """Return the solution of each model; ``models`` are the models of the first line, if there is one."""
+    """Return the solution of each model; ``models`` are the models of the first line, if there is a line."""
     named = {key: value for key, value in record.items() if key not in ("question", _answer_key(record))}
     for model, value in named.items():
         if model != safe_name(model, "", dots=True):

@@ -19,9 +19,10 @@ __all__ = ["KINDS", "Imported", "Importer", "Kind", "Remark", "importer"]
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A part of the source that has no counterpart here, or a different meaning.
+    """A part of the source that has no counterpart in this package, or has a different meaning.
 
-    ``file`` and ``line`` are its place, ``what`` is its name there, and ``why`` gives the reason and what to do.
+    ``file`` and ``line`` are the part's place, ``what`` is its name in the source, and ``why`` gives the reason and
+    what to do.
     """
 
     file: str

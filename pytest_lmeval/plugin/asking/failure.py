@@ -45,7 +45,7 @@ class ExampleFailed(Exception):
 def explain(result: ExampleResult, item: pytest.Item, before: ExampleResult | None = None) -> str:
     """Describe a failed example: verdict, prompt, output, prediction, targets, details and rerun command.
 
-    ``before`` is the example's result in the baseline, if it has one.
+    ``before`` is the example's result in the baseline, if there is such a result.
     """
     number = shown_response(result)
     lines = [_verdict(result)]

@@ -76,7 +76,7 @@ class RunFiles(NamedTuple):
 
 
 def files_of_run(config: pytest.Config, examples: int) -> RunFiles:
-    """Read the files of a run of ``examples`` examples, before the run overwrites any."""
+    """Read the files of a run of ``examples`` examples, before the run overwrites any of them."""
     from pytest_lmeval.arguments import THINK_TAGS
     from pytest_lmeval.run.settings import fingerprint
 
@@ -338,7 +338,8 @@ def other_adapter(adapter: Any, engine: Any) -> str:
 def begin_spares(config: pytest.Config) -> None:
     """Start the helper processes that query models, once a session; they import an HTTP client during collection.
 
-    Call this when a task is found, so that a session without tasks starts none. The session's end stops unused ones.
+    Call this when a task is found, so that a session without tasks starts no helper process. The session's end stops
+    unused helper processes.
     """
     option = config.option
     # A worker has only some of the requests in flight. With a cost limit, no helper process sends requests.

@@ -212,7 +212,7 @@ class Wanted:
     ) -> None:
         """Raise UsageError for a threshold or floor with an unknown name, and for a floor of a task without a score.
 
-        ``collected`` are all tasks of the run by name, ``tasks`` those with selected examples.
+        ``collected`` has all tasks of the run by name, and ``tasks`` has the tasks with selected examples.
         """
         option = self._config.option
         # Skip the ini file's thresholds: a run may include only some of its tasks.

@@ -86,7 +86,7 @@ class FormattingItem(pytest.Item):
         self.extra_keyword_matches.update({task.name, formatter})
 
     def runtest(self) -> None:
-        """Fail if the prompt's hash differs from the recorded one."""
+        """Fail if the prompt's hash differs from the recorded hash."""
         # With =update one worker may still be writing.
         if self.config.option.lm_check_formatting != "update" and self.found != self.recorded:
             raise _Changed(self._explained())

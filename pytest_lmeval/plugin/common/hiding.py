@@ -1,6 +1,6 @@
 """Hide secrets in reports, warnings and files, and escape text that a terminal or CI runner would obey.
 
-Also escape lone surrogates: xdist cannot send a report with one, and would lose the failure.
+Also escape lone surrogates: xdist cannot send a report that contains one, and would lose the failure.
 """
 
 from __future__ import annotations

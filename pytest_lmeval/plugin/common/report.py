@@ -59,7 +59,8 @@ def report_of(worker: object) -> WorkerReport:
 class Notes:
     """Notes on the collection, shown at the end of the run.
 
-    ``bad_files`` lists node ids of task files with errors, and ``uncollected`` those of other failed collectors.
+    ``bad_files`` lists node ids of task files with errors, and ``uncollected`` lists node ids of other failed
+    collectors.
     """
 
     bad_files: dict[str, None] = field(default_factory=dict)

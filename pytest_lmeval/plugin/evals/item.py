@@ -119,7 +119,7 @@ class EvalItem(ScoredItem):
 
     @property
     def is_set_up(self) -> bool:
-        """True if pytest has nothing to set up: the fixtures have values, and no early example waits for one."""
+        """True if pytest has nothing to set up: the fixtures have values, and no early example waits for a fixture."""
         is_up = self.made_path is None and not self._finishers and _IS_UP in self.parent.stash
         return is_up and self.evals.is_begun_at_turn(self, sets_up=False)
 

@@ -57,7 +57,7 @@ class Shared:
 
     @property
     def endpoint(self) -> Endpoint:
-        """The endpoint for applications' own clients, created on first use because most runs need none."""
+        """The endpoint for applications' own clients, created on first use because most runs need no endpoint."""
         # Threads and the event loop may request it at the same time.
         with self._making:
             if self._endpoint is None:
@@ -220,7 +220,7 @@ class _Preparing:
 
 
 def serve(state: RunState, shared: Shared, engine: Any, judge: Any) -> ServiceUrl:
-    """Return the address for requests outside of examples; ``engine`` and ``judge`` serve one model or several."""
+    """Return the address for requests outside of examples; ``engine`` and ``judge`` serve one or several models."""
     from pytest_lmeval.functions.service import Service, ServiceUrl
 
     endpoint = shared.endpoint
@@ -257,7 +257,8 @@ class NotForEvals(UsageError):
 def instances_of_others(items: Iterable[pytest.Item]) -> dict[Instance, pytest.Item]:
     """Return the wider-scoped async fixtures that tests other than evals use, each with the first such test.
 
-    Raise NotForEvals if an eval also uses one of them, because an object of one event loop does not work in another.
+    Raise NotForEvals if an eval also uses such a fixture, because an object of one event loop does not work in another
+    loop.
     """
     known: dict[int, list[Any]] = {}
     evals: dict[Instance, pytest.Item] = {}

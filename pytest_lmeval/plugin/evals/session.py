@@ -103,8 +103,8 @@ class EvalSession:
     def is_begun_at_turn(self, item: Any, *, sets_up: bool = True) -> bool:
         """Return True if an item has started early, so that its fixtures must not be set up again.
 
-        If pytest is not setting up the item now (``sets_up`` is False), an item whose fixtures are all set up counts as
-        started, unless an example waits for a fixture.
+        If pytest is not setting up the item now, ``sets_up`` is False. An item whose fixtures are all set up then
+        counts as started, unless an example waits for a fixture.
         """
         self._starter.ahead.skip_to(item.position)
         if self._shows_setup or (self._starter.needs_set_up and not sets_up):

@@ -33,7 +33,7 @@ def fixtures_of(item: pytest.Item) -> Any:
 
 
 def fixture_definitions(item: pytest.Item, name: str) -> Sequence[Any]:
-    """Return the definitions (``argnames``, ``func``, ``scope``) of an item's fixture, the effective one last.
+    """Return the definitions (``argnames``, ``func``, ``scope``) of an item's fixture; the last one is effective.
 
     Without ``_fixtureinfo.name2fixturedefs`` return an empty sequence.
     """
@@ -47,7 +47,7 @@ def is_of_pytest(definition: Any) -> bool:
 
 
 def new_tmp_path(item: pytest.Item, factory: Any) -> Path:
-    """Return a new folder, named like those of pytest's ``tmp_path``."""
+    """Return a new folder, named like the folders of pytest's ``tmp_path``."""
     made: Path = factory.mktemp(re.sub(r"\W", "_", item.name)[:30], numbered=True)
     return made
 
@@ -90,7 +90,7 @@ def import_package(package: pytest.Package) -> None:
 def closure_of(item: pytest.Item) -> Sequence[str]:
     """Return the names of all fixtures that an item needs, directly or indirectly.
 
-    Without ``_fixtureinfo.names_closure`` return only those that it needs directly.
+    Without ``_fixtureinfo.names_closure`` return only the fixtures that it needs directly.
     """
     found: Any = getattr(fixtures_of(item), "names_closure", None) or getattr(item, "fixturenames", None)
     return found or ()

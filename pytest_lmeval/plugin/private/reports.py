@@ -127,6 +127,6 @@ def end_capture(config: pytest.Config) -> None:
 
 
 def ini_keys(config: pytest.Config) -> Sequence[str]:
-    """Return the ini file's keys, known or not. Without ``_inicfg`` or, before pytest 9, ``inicfg`` return none."""
+    """Return the ini file's keys, known or not. Without ``_inicfg`` or, before pytest 9, ``inicfg`` return no keys."""
     found = vars(config).get("_inicfg")
     return [*(vars(config).get("inicfg", ()) if found is None else found)]

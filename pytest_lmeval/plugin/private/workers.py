@@ -17,7 +17,7 @@ def is_worker(config: pytest.Config) -> bool:
 
 
 def is_replacement(config: pytest.Config) -> bool:
-    """Return True in a worker that replaces a dead one, recognized by its number."""
+    """Return True in a worker that replaces a dead worker, recognized by its number."""
     given = worker_input(config)
     number = str(given.get("workerid", "gw0")).removeprefix("gw")
     return number.isdecimal() and int(number) >= int(given.get("workercount", 1))
@@ -64,7 +64,7 @@ def worker_queue(config: pytest.Config) -> Callable[[], list[int]]:
     """Return a function that returns the indices of this worker's remaining items.
 
     The index of the item after the running item comes first, although that item has already left the queue. Without the
-    plugin that has ``torun``, or a queue with a lock (pytest-xdist 3.7), there are no indices: the worker then requests
+    plugin that has ``torun``, or a queue with a lock (pytest-xdist 3.7), there are no indices. The worker then requests
     a batch only when its first example runs.
     """
     plugins = config.pluginmanager.get_plugins()

@@ -138,8 +138,8 @@ def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence
     """Report a failed gate to all report writers, as a failed test called GATE_ID.
 
     No such test is added if failed items are the reason for the verdict, or if a run that was cut short has failed
-    items. ``unwritten`` reports fail a run, too. JUnit always gets the verdict as suite properties. ``label`` names one
-    of several models.
+    items. ``unwritten`` reports fail a run, too. JUnit always gets the verdict as suite properties. ``label`` names the
+    model if there are several models.
     """
     config = session.config
     of = f"[{label}]" if label else ""

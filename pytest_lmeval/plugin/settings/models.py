@@ -293,7 +293,7 @@ def folder_of_run(config: pytest.Config, examples: int) -> Path:
 
 
 def held_ledger(config: pytest.Config, examples: int) -> Path:
-    """Return the ledger whose answers a run of ``examples`` examples reuses: the selection's or the whole run's."""
+    """Return the ledger, of the selection or the whole run, whose answers a run of ``examples`` examples reuses."""
     own = folder_of_run(config, examples) / "ledger.jsonl"
     return own if own.exists() else report_dir(config) / "ledger.jsonl"
 

@@ -78,7 +78,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def _option(name: str, text: str, *, also: str = "", **keywords: Any) -> tuple[list[str], dict[str, Any]]:
-    """Return an option's names (``also`` is an older one) and the keyword arguments of ``addoption``."""
+    """Return an option's names (``also`` is an older name) and the keyword arguments of ``addoption``."""
     return [name, also] if also else [name], {"help": text, **keywords}
 
 

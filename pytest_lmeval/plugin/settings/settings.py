@@ -40,12 +40,12 @@ def label_of(config: pytest.Config) -> str:
 
 
 def spec_of(config: pytest.Config) -> str:
-    """Return the spec of the run's adapter from the option or the ini file, or "" if neither names one."""
+    """Return the spec of the run's adapter from the option or the ini file, or "" if neither names an adapter."""
     return str(config.option.lm_adapter or config.getini("lm_adapter"))
 
 
 def gate_mode(config: pytest.Config) -> str:
-    """Return the gate's mode as set, or ``baseline`` by default if the run has one."""
+    """Return the gate's mode as set; the default is ``baseline`` if the run has a baseline."""
     option = config.option
     return str(option.lm_gate or ("baseline" if option.lm_baseline else "examples"))
 
@@ -237,9 +237,10 @@ def _new_scrubber(config: pytest.Config) -> Scrubber:
 
 
 def registry_of(config: pytest.Config) -> Registry:
-    """Return the registry: built-in and installed parts, plus those of pyproject.toml and the conftests loaded so far.
+    """Return the registry: built-in and installed parts, and the parts that the project has added so far.
 
-    Rebuild it after another conftest that registers something has been loaded.
+    A project adds parts in pyproject.toml and in conftests. Rebuild the registry after another conftest that registers
+    parts has been loaded.
     """
     hooks = len(config.hook.pytest_lmeval_register.get_hookimpls())
     made = config.stash.get(_REGISTRY, None)

@@ -84,7 +84,7 @@ class BatchScheduling:
             self._feed(node)
 
     def mark_test_pending(self, item: str) -> None:
-        """Put an item back, ahead of all others."""
+        """Put an item back, ahead of all other items."""
         assert self._ids is not None
         self._units.appendleft([list(self._ids).index(item)])
         for node in self.nodes:

@@ -2,7 +2,7 @@
 
 A confined program may reach the standard library, the libraries it needs, and its working folder. The server applies a
 thousand precise rules once. Each program adds a dozen rules that name whole folders and hide the working folders of
-other programs. The kernel grants access only if both sets grant it.
+other programs. The kernel grants access only if both sets of rules grant it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Cage:
         return [failed for name, step in steps.items() if (failed := attempt(name, step))]
 
     def close_program(self, folder: str, limits: Mapping[str, float], server: int) -> tuple[str, str] | None:
-        """Confine this process to one working folder permanently; return the first layer that failed, and why."""
+        """Confine this process to one working folder permanently; return the first failed layer, and the reason."""
         return (
             layers.prepare(["tree"], limits)
             or attempt("tree", _check_parent, server)

@@ -1,7 +1,8 @@
 """Run the program in this process, and answer one request at a time with values.
 
 A program may find anything in this process, through frames or the garbage collector, so no expected value and no
-verdict ever enters the process. The one secret is the token that reports the end of a script (`Host.script`).
+verdict ever enters the process. The only secret in this process is the token that reports the end of a script
+(`Host.script`).
 """
 
 from __future__ import annotations
@@ -165,7 +166,7 @@ def _compile(source: str) -> CodeType | str:
 
 
 def _feed(text: str) -> None:
-    """Make ``text`` the stdin of this process, as a file: a pipe would have to be filled while the program runs."""
+    """Make ``text`` the stdin of this process, as a file; a pipe would have to be filled while the program runs."""
     file = open_file(STDIN, O_RDWR | O_CREAT | O_EXCL, 0o600)
     unlink(STDIN)
     data = memoryview(text.encode("utf-8", "surrogatepass"))
@@ -223,7 +224,7 @@ class Proxy:
         self._pipes = request, result
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return or raise as the program's function does, and repeat its changes to the arguments."""
+        """Return or raise as the program's function does, and make the same changes to the arguments."""
         request, result = self._pipes
         wire.reply(result, "call", self.__name__, list(args), kwargs)
         kind, *parts = wire.receive(request)

@@ -41,7 +41,7 @@ Rule = tuple[int, int]
 
 
 def abi() -> int:
-    """Return the version of Landlock in this kernel; raise OSError if it has none."""
+    """Return the version of Landlock in this kernel; raise OSError if the kernel has no Landlock."""
     return kernel.syscall(CREATE_RULESET, 0, 0, GET_VERSION)
 
 

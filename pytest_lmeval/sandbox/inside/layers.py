@@ -29,7 +29,7 @@ def attempt(name: str, step: Callable[..., object], *arguments: Any) -> tuple[st
 
 
 def prepare(names: Sequence[str], limits: Mapping[str, float]) -> tuple[str, str] | None:
-    """Apply the named layers in order; return the first that failed, and why."""
+    """Apply the named layers in order; return the first layer that failed, and the reason."""
     return next(filter(None, (attempt(name, _apply, name, limits) for name in names)), None)
 
 

@@ -1,8 +1,8 @@
 """Fork one confined child per program, watch them all, and end them.
 
 This process starts fresh, imports what programs commonly need, and confines itself. It knows only the limits and the
-working folder of each program: requests and answers pass through pipes that it hands on unread. It ends with the
-process that started it, and its programs end with it.
+working folder of each program: requests and answers pass through pipes that the server hands on without reading them.
+It ends with the process that started it, and its programs end with it.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def main(control: int) -> NoReturn:
 
 
 def _occupy_low_descriptors() -> None:
-    """Take the numbers that a program's ends will have, so that no descriptor of the server gets one."""
+    """Take the numbers that a program's ends will have, so that no descriptor of the server gets such a number."""
     while (fd := os.open(os.devnull, os.O_RDWR)) < ENDS:
         pass
     os.close(fd)

@@ -1,9 +1,9 @@
 """Watch one program, and end it with all processes that it started.
 
-This process is the program's parent and adopts descendants that leave the program's session. It ends with its own
-parent, because its control pipe then ends. The program may kill the supervisor, since both run as the same user; the
-program then also dies, and the run is an error. Its exit status gives the reason for the end, as information only: no
-score uses it.
+This process is the program's parent and adopts descendants that leave the program's session. The supervisor ends when
+its own parent ends, because that closes the control pipe. The program may kill the supervisor, since both run as the
+same user; the program then also dies, and the run is an error. The supervisor's exit status gives the reason for the
+end, but no score uses this reason.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The system calls that programs may make, by name and number, one table per architecture.
 
-A program may make each of them with any arguments, except calls that `seccomp.CHECKED` or `seccomp.SERVER` names.
-Landlock decides about calls that name a file. The aarch64 numbers are the kernel's generic ones; they have not been
-tested on an aarch64 machine yet.
+A program may make each call with any arguments, except calls that `seccomp.CHECKED` or `seccomp.SERVER` names. Landlock
+decides about calls that name a file. The aarch64 numbers are the kernel's generic numbers; they have not been tested on
+an aarch64 machine yet.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Machine:
 
 
 def machine(name: str = "") -> Machine:
-    """Return the named machine, by default this one; raise OSError for one without a table."""
+    """Return the named machine, by default this machine; raise OSError for a machine without a table."""
     name = name or os.uname().machine
     if sys.maxsize < 1 << 32:
         raise OSError(f"no table of system calls for 32-bit processes on {name}")

@@ -1,4 +1,4 @@
-"""Find, measure and end every process below this one."""
+"""Find, measure and end every process below this process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def descendants(pid: int = 0) -> list[int]:
-    """Return the processes below ``pid``, by default this one; none if the kernel does not list them."""
+    """Return the processes below ``pid``, by default this process, or no processes if the kernel does not list them."""
     found: list[int] = []
     waiting = [pid or os.getpid()]
     while waiting:
@@ -86,7 +86,7 @@ def _signal(pid: int, signal: int) -> None:
 
 
 def _reap() -> bool:
-    """Wait for the children that have ended; return True if any is left."""
+    """Wait for the children that have ended; return True if a child is left."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

@@ -41,8 +41,8 @@ def excess(pid: int, limits: Mapping[str, float]) -> int | None:
 def fills_disk(pid: int, folder: str, most: float, largest: float) -> bool:
     """Return True if the folder, and removed files that the process still holds, take more than ``most`` bytes.
 
-    A removed file that is mapped but not open counts as ``largest``, the limit for one file: the kernel shows its size
-    to root alone. Python's own ``mmap`` keeps the file open.
+    A removed file that is mapped but not open counts as ``largest``, the limit for one file, because the kernel shows
+    the file's size only to root. Python's own ``mmap`` keeps the file open.
     """
     room = most
     for number, found in enumerate(_below(folder)):
@@ -94,7 +94,7 @@ def _removed_but_mapped(thread: str, folder: str) -> set[int]:
 
 
 def _below(folder: str) -> Iterator[os.stat_result | None]:
-    """Yield the status of each file below the folder, and None for one that is too deep or unreadable."""
+    """Yield the status of each file below the folder, and None for a file that is too deep or unreadable."""
     waiting = [folder]
     while waiting:
         within = waiting.pop()

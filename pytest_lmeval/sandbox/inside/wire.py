@@ -1,8 +1,8 @@
 """Encode values and exit statuses that cross between the parent and a program's process.
 
-``None``, ``bool``, ``int``, ``float``, ``str`` and ``list`` are JSON. Other values are an object whose one key is a
-tag: ``{"tuple": [...]}``, ``{"set": [...]}``, ``{"dict": [[key, value], ...]}``, ``{"bytes": "6869"}``,
-``{"float": "nan" | "inf" | "-inf"}``. Any other type raises `UnfitError`.
+``None``, ``bool``, ``int``, ``float``, ``str`` and ``list`` are JSON. Every other value is an object whose only key is
+a tag: ``{"tuple": [...]}``, ``{"set": [...]}``, ``{"dict": [[key, value], ...]}``, ``{"bytes": "6869"}``, ``{"float":
+"nan" | "inf" | "-inf"}``. Any other type raises `UnfitError`.
 
 A frame is a payload after its length. Frames to the parent hold ASCII JSON. Frames to the child hold ``marshal`` data:
 the sender is trusted, and importing ``json`` takes as long as starting the interpreter.

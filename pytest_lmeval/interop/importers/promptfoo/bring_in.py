@@ -42,7 +42,7 @@ class Checked:
 
     @property
     def form(self) -> str:
-        """A key that cases of one file share: all parts except the texts that may differ between rows."""
+        """A key that all cases of a file share: every part except the texts that may differ between rows."""
         checks = [replace(each, targets=("",) * len(each.targets), demand=each.demand and "?") for each in self.checks]
         return repr((checks, self.threshold))
 

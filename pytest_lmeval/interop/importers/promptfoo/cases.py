@@ -140,7 +140,7 @@ class _Reader:
 
 
 def _rendered(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the variables of a case; a text may be a template over the others."""
+    """Return the variables of a case; a text may be a template that uses the other variables."""
     return {
         name: filled(checked(value), row) if isinstance(value, str) and is_template(value) else value
         for name, value in row.items()

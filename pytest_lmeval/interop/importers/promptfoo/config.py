@@ -98,7 +98,7 @@ class Remarks:
     def leave_others(
         self, node: Node, known: frozenset[str], why: Mapping[str, str] | str = "nothing here reads it"
     ) -> None:
-        """Add every entry of a mapping that is not ``known``; ``why`` is one reason, or reasons by key."""
+        """Add every entry of a mapping that is not ``known``; ``why`` is a single reason, or maps keys to reasons."""
         for key, inner in node.items():
             if key not in known:
                 self.leave(inner, why if isinstance(why, str) else why.get(key, "nothing here reads it"))

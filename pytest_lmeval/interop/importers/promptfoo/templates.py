@@ -58,7 +58,7 @@ def filled(template: str, row: Mapping[str, Any]) -> str:
 
 
 def tolerating(template: str, blank: Collection[str]) -> str:
-    """Return a template that accepts missing and empty values of the names in ``blank``."""
+    """Return a template that accepts missing and empty values of the variables in ``blank``."""
     names = sorted(names_in(template) & {*blank})
     return "".join(f'{{% set {name} = {name} | default("") %}}' for name in names) + template
 

@@ -35,8 +35,9 @@ Evaluate = Callable[..., Path]
 
 
 @pytest.fixture
-def lmeval(capsys: pytest.CaptureFixture[str]) -> Lmeval:
+def lmeval(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Lmeval:
     """Provide the command: it returns its exit code and what it wrote to both streams."""
+    monkeypatch.delenv("COLUMNS", raising=False)  # a worker has the width of the terminal, which shortens tables
 
     def call(*arguments: str | Path) -> Outcome:
         capsys.readouterr()

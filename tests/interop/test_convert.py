@@ -353,10 +353,10 @@ def test_the_solutions_of_mbpp_pass_its_tests(project: Project) -> None:
 
 def test_the_printed_command_runs_the_converted_task_alone_under_the_name_of_its_file(project: Project) -> None:
     readme = Path(__file__).parents[2].joinpath("README.md").read_text("utf-8")
-    source = project.write("published.jsonl", _lines(_problem(big="1 + 1 = 2\nA: 2")).decode())
+    project.write("published.jsonl", _lines(_problem(big="1 + 1 = 2\nA: 2")).decode())
     project.task("tasks/other.jsonl", project.record("a", "Say yes", "yes"))
     (command,) = re.findall(r"`lmeval (convert gsm8k FILE .*?)`", readme)
-    done = project.lmeval(*command.replace("FILE", str(source)).split())
+    done = project.lmeval(*command.replace("FILE", "published.jsonl").split())
     (paths,) = re.findall(r"^now: pytest (.*)$", done.stdout.str(), re.MULTILINE)
     assert 0 == project.run_pytest(*paths.split()).ret
     assert ["gsm8k"] == [row["task"] for row in project.board()["tasks"]]

@@ -22,7 +22,7 @@ _FOLD = re.compile(
     r"^(?:-(?=--[^\S\n])|\+(?=\+\+[^\S\n])|~(?=~~[^\S\n])|\^(?=\^\^[^\S\n]+\+\+\+)|t(?=ravis_(?:fold|time):))",
     re.MULTILINE,
 )
-# In a path also any ``::``, which ends the path in a node id, and invisible characters that break a line, control a
+# A path must not contain ``::``, which ends the path in a node id, or invisible characters that break a line, control a
 # terminal, turn the direction of writing, or cannot be encoded.
 _NOT_IN_A_PATH = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]|::|#(?=#\w*\[)"

@@ -102,8 +102,8 @@ class Example:
     example: a spec record's ``metadata``, or a compact record's ``extras``. ``line`` counts from 1. If a task uses
     messages, ``messages`` is the whole conversation, few-shot examples included, and ``prompt`` is the text for
     readers. If several examples share a line, ``place`` is the number of data rows before this example. ``media`` are
-    the kinds of media in the prompts: by default those in ``messages``. ``policy`` is read from ``metadata`` when the
-    example is created.
+    the kinds of media in the prompts: by default, the kinds in ``messages``. ``policy`` is read from ``metadata`` when
+    the example is created.
     """
 
     id: str

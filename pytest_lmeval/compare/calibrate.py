@@ -1,4 +1,4 @@
-"""Calibrate the gate with runs of one model: find the examples that flip by chance, and the rate of false alarms."""
+"""Calibrate the gate with runs of one model: find the examples that flip by chance, and measure false alarms."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _false_alarms(pairs: Sequence[Pair], criteria: Criteria, chance: random.Rand
     """Simulate how often the gate reports a regression if the old and the new model are the same.
 
     Each round draws each task's clusters with replacement, and swaps the old and the new side of a cluster by chance.
-    This preserves the frequency and size of differences, but removes their direction.
+    The swaps preserve the frequency and size of differences, but remove their direction.
     """
     clusters = _clusters(pairs)
     alarms = sum(_alarms(_drawn(clusters, chance), criteria) for _ in range(rounds))

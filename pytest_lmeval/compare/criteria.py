@@ -18,10 +18,10 @@ class Criteria:
     """The criteria for a regression.
 
     A drop must be significant at ``alpha``, and exceed ``tolerance``, a difference of scores in [0, 1]. ``alpha``, in
-    (0, 1), is the chance that a whole run raises a false alarm. With ``strict``, or with ``exact`` (the adapter always
-    gives the same answer to the same prompt), a single pair that passed before but not now is also a regression;
-    ``exact`` ignores pairs with different prompts. ``pair_by`` is one of PAIR_BY. ``models`` is the number of models in
-    the run that share ``alpha``.
+    (0, 1), is the chance that a whole run raises a false alarm. With ``strict`` or ``exact``, a single pair that passed
+    before but not now is also a regression. ``exact`` is for adapters that always give the same answer to the same
+    prompt; it ignores pairs with different prompts. ``pair_by`` is one of PAIR_BY. ``models`` is the number of models
+    in the run that share ``alpha``.
     """
 
     alpha: float = 0.05
@@ -40,5 +40,5 @@ class Criteria:
             raise ValueError(f"tolerance is {self.tolerance!r}: expected a number from 0 to 1")
 
     def is_enough(self, pair: Pair) -> bool:
-        """Return True if this pair alone is a regression: it passed before but not now, and the criteria are strict."""
+        """Return True if this pair alone is a regression: the pair got worse, and the criteria are strict."""
         return pair.worse and (self.strict or (self.exact and not pair.differs_in_prompt))

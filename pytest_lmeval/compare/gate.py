@@ -102,7 +102,7 @@ class Decision:
         return self.verdict in LET_PASS
 
     def to_json(self) -> dict[str, Any]:
-        """Return the gate in the format of leaderboard.json; it includes baseline and comparison if they exist."""
+        """Return the gate in the format of leaderboard.json, with the baseline and the comparison if they exist."""
         gate: dict[str, Any] = {
             "mode": self.settings.mode,
             "verdict": self.verdict,

@@ -59,12 +59,12 @@ class Standing:
 
     ``score`` is the unweighted mean of ``tasks``. ``win_rate`` is the share of comparisons that the model wins, example
     by example against every other model; a tie counts half. ``difference``, ``difference_ci95``, ``level`` and
-    ``p_adjusted`` come from the :class:`Versus` with the best model, over the ``paired`` examples of both; for the best
-    model they are None, and p is 1. ``is_worse`` is True if the test shows that the model is worse. ``p95_ms`` and
-    ``cost`` cover the whole run; ``cost_is_least`` is True if some answers reported no cost. ``cost_ratio`` is the cost
-    of the answers to the paired examples, divided by the cost of the best model's answers; None if some answers were
-    free or reported no cost. ``scored`` is the number of examples that this model scored; ``left_out`` is the number of
-    scored examples that the ranking leaves out.
+    ``p_adjusted`` come from the :class:`Versus` with the best model, over the ``paired`` examples of both models. For
+    the best model, they are None, and p is 1. ``is_worse`` is True if the test shows that the model is worse.
+    ``p95_ms`` and ``cost`` cover the whole run; ``cost_is_least`` is True if some answers reported no cost.
+    ``cost_ratio`` is the cost of the answers to the paired examples, divided by the cost of the best model's answers;
+    None if some answers were free or reported no cost. ``scored`` is the number of examples that this model scored;
+    ``left_out`` is the number of scored examples that the ranking leaves out.
     """
 
     name: str

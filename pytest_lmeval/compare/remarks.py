@@ -93,7 +93,7 @@ def quarantine_of(run: RunFile, baseline: RunFile) -> Quarantine:
 def check_quarantine(board: Leaderboard, baseline: RunFile) -> None:
     """Raise UsageError if the board has examples in quarantine that the baseline lacks.
 
-    This may happen if the run started without the baseline.
+    Such an example is possible if the run started without the baseline.
     """
     listed = quarantined(baseline.results or ())
     held = {(entry["task"], entry["id"]) for entry in board.quarantined()}

@@ -37,7 +37,7 @@ def other_requests(old: Sequence[ExampleResult], new: Sequence[ExampleResult]) -
 
 
 def is_other_amount(old: float | None, new: float | None) -> bool:
-    """Return True if only one of two amounts is known, or if they differ by more than a tenth of the first."""
+    """Return True if only one of two amounts is known, or if the amounts differ by more than a tenth of the first."""
     return old is not new if old is None or new is None else abs(new - old) > MUCH * old + ROUNDING
 
 

@@ -1,4 +1,4 @@
-"""Parse a JSONL file line by line; an invalid line does not affect others."""
+"""Parse a JSONL file line by line; an invalid line does not affect other lines."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def number_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
 def parse_line(line: bytes, max_bytes: int = MAX_LINE_BYTES, option: str = "") -> Any:
     """Return the JSON value of ``line``; if it is not valid, raise RecordRefused ``bad_json`` with the reason.
 
-    This is stricter than the json module: it refuses NaN, Infinity, duplicate keys, lone surrogates, and values with
-    more than 100 levels. ``option`` is the name of the option that sets ``max_bytes``, or "".
+    The parser is stricter than the json module: it refuses NaN, Infinity, duplicate keys, lone surrogates, and values
+    with more than 100 levels. ``option`` is the name of the option that sets ``max_bytes``, or "".
     """
     if len(line) > max_bytes:
         limit = f"at most {max_bytes:,} are read{f' ({option})' if option else ''}"

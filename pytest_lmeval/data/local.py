@@ -76,7 +76,7 @@ def _configuration(path: Path, name: str) -> Path:
 def read_subjects(path: Path, subjects: Sequence[str]) -> Mapping[str, Splits] | None:
     """Return the splits of each subject if the folder at ``path`` has a folder for each subject, else None.
 
-    Raise RecordRefused if only some subjects have a folder, and no file could contain the others.
+    Raise RecordRefused if only some subjects have a folder, and no file could contain the other subjects.
     """
     missing = [subject for subject in subjects if not subject or not (path / subject).is_dir()]
     if missing or not subjects:

@@ -23,7 +23,7 @@ def parquet_rows(path: Path, source: Path | io.BytesIO, used: Collection[str] | 
     """Return the rows in ``source``, the content of ``path``; raise BadRows if it is not parquet, or is too large.
 
     With ``used``, the names of the columns that a task uses, values become JSON. Bytes in these columns become cells,
-    and other columns with bytes are None. Without ``used``, values are those of pyarrow.
+    and other columns with bytes are None. Without ``used``, values are pyarrow's values.
     """
     try:
         pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_lmeval.data.limits import BadRows as BadRows  # raised by all readers, imported from here
+from pytest_lmeval.data.limits import BadRows as BadRows  # all readers raise it; callers import it here
 from pytest_lmeval.data.limits import check_bytes, check_files, check_rows, read_files
 from pytest_lmeval.data.lines import BOM, number_lines, parse_line
 from pytest_lmeval.errors import RecordRefused, nearest

@@ -89,12 +89,12 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _tokens(text: str) -> tuple[str, ...]:
-    """Return the words and the symbols of the lowercased text, so that ``2 + 3`` and ``2 * 3`` differ."""
+    """Return the words and symbols of the lowercased text, so that ``2 + 3`` and ``2 * 3`` differ."""
     return tuple(_TOKEN.findall(text.lower()))
 
 
 def _shown(text: str) -> str:
-    """Return ``text`` quoted and shortened, on one line."""
+    """Return ``text`` on one line, quoted and shortened."""
     short = " ".join(text.split())
     return repr(short if len(short) <= _SHOWN else f"{short[:_SHOWN]}...")
 
@@ -131,8 +131,8 @@ _SIGMAS = 2.5
 def _skewed_answers(task: Task, registry: Registry) -> Iterator[LintWarning]:
     """Yield a warning for each category and metric of ``task`` in which one answer is right much too often.
 
-    The limit is an even share plus 0.1, or plus 2.5 standard deviations if that is more. A task with a single answer
-    for all examples always gets a warning.
+    The limit is an even share plus 0.1, or plus 2.5 standard deviations if these are more than 0.1. A task with a
+    single answer for all examples always gets a warning.
     """
     groups: dict[tuple[str, str], list[Example]] = {}
     for example in task.examples:

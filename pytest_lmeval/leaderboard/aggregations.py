@@ -226,7 +226,7 @@ def confidence_metrics(results: Iterable[ExampleResult]) -> dict[str, float | in
 def text_metrics(results: Iterable[ExampleResult]) -> dict[str, float]:
     """Return ``perplexity`` per token and ``bits_per_byte`` over all texts of language modeling tasks.
 
-    The result is empty without such texts, or if they are too improbable for a float.
+    The result is empty without such texts, or if the texts are too improbable for a float.
     """
     texts = [text for result in _detailed(results, "options") if (text := _text(result)) is not None]
     if not texts:
@@ -266,7 +266,7 @@ def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
     original request. ``durations`` is the number of timed calls of eval functions, without examples that had an error
     or a cached answer. ``requests_per_example`` is the mean over the examples of eval functions, including cached
     answers. If only some examples report their usage, ``asked`` is the number of all examples with requests, and
-    ``cost_known`` and ``tokens_known`` are the numbers of examples that report it for all their requests.
+    ``cost_known`` and ``tokens_known`` count the examples that report their usage for all requests.
     """
     timed = [*filter(None, map(_OWN_TIMES, results))]
     times = sorted(chain.from_iterable(timed))
@@ -329,5 +329,5 @@ def percentile(ordered: Sequence[float], share: float, least: int = 1) -> float 
     """
     if len(ordered) < max(1, least):
         return None
-    # A rounding error may push the product above a whole number.
+    # A rounding error may raise the product above a whole number.
     return ordered[max(0, math.ceil(round(share * len(ordered), 9)) - 1)]

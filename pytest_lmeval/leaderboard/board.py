@@ -311,7 +311,8 @@ def digest(results: Iterable[ExampleResult]) -> str:
     It covers the sorted lines ``[task, id, hash, [outputs], score]``, compact ASCII JSON, joined by newlines. An eval
     function's score is an object: its named scores, and its overall score under ``function``.
     """
-    # Outputs may be large, so hash one line at a time. To sort lines, their beginnings up to the hash suffice.
+    # Outputs may be large, so hash one line at a time. The beginnings of lines, up to the hash, are enough to sort the
+    # lines.
     results = [*results]
     heads = [_encode(((asked := each.question).task, asked.id, asked.hash))[:-1] for each in results]
     found, between = hashlib.sha256(), ""

@@ -49,11 +49,11 @@ class TaskInfo:
     score; None if the process that knew the number was lost. ``random_baseline`` is the score of guessing, if the
     task's score is to be centred on it. ``dataset`` describes the task's data: path, sha256, revision. ``aggregates``
     is True if the task aggregates all its results itself; ``score_metric`` names the aggregation that is its score if
-    its examples are measured. ``whole`` is True if the run selects subjects and the task has none, so that all its
-    examples are selected. ``config`` has the values of the task's parameters. ``key`` is another name of the task in
-    options, ``display_name`` its title. ``min_score`` is the floor that the task sets. ``shard`` is empty, or describes
-    the examples of all shards: their sorted ``ids``, and a ``sha256`` of their requests. ``scores`` are the named
-    scores with a ``threshold`` or a ``min_score``. ``numbered`` is True if row numbers serve as ids of examples.
+    its examples are measured. ``whole`` is True if the run selects subjects and the task has none, so that all the
+    task's examples are selected. ``config`` has the values of the task's parameters. ``key`` is another name of the
+    task in options, ``display_name`` its title. ``min_score`` is the floor that the task sets. ``shard`` is empty, or
+    describes the examples of all shards: their sorted ``ids``, and a ``sha256`` of their requests. ``scores`` are the
+    named scores with a ``threshold`` or a ``min_score``. ``numbered`` is True if row numbers serve as ids of examples.
     """
 
     name: str

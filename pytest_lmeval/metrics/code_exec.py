@@ -26,7 +26,7 @@ _FORMS = ("io_pairs", "stdouts", "tests")
 def code_exec_record(prediction: str, targets: Sequence[str], extras: Extras, sandbox: Sandbox) -> Score:
     """Score a program by the extras ``io_pairs``, ``tests`` or ``stdouts``, else by targets that are expressions.
 
-    The errors are those of :func:`code_exec` and :func:`code_exec_expressions`.
+    Raises the same errors as :func:`code_exec` and :func:`code_exec_expressions`.
     """
     score = code_exec_expressions if extras.keys().isdisjoint(_FORMS) else code_exec
     return score(prediction, targets, extras, sandbox)

@@ -101,7 +101,7 @@ def _f1(given: frozenset[str], wanted: frozenset[str]) -> float:
 def best_sum(worth: list[list[float]]) -> float:
     """Return the largest sum of one entry per row, each in another column; there are no more rows than columns.
 
-    This is the Hungarian method by shortest paths, one for each row; it takes rows squared times columns steps.
+    The algorithm is the Hungarian method, with a shortest path for each row; it takes rows squared times columns steps.
     """
     columns = len(worth[0]) if worth else 0
     row_price, column_price = [0.0] * len(worth), [0.0] * columns

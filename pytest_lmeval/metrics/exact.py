@@ -24,7 +24,7 @@ def accuracy(prediction: str, targets: Sequence[str], extras: Extras) -> float:
 def completion_accuracy(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return 1.0 if the prediction equals any target exactly, else 0.0.
 
-    This is for tasks that clean the completion themselves: the metric does not strip or normalize it.
+    The metric is for tasks that clean the completion themselves: it does not strip or normalize the text.
     """
     return 1.0 if prediction in targets else 0.0
 

@@ -105,7 +105,7 @@ def _longest(text: str) -> Any:
         try:
             value, position = decode(text, start)
         except (ValueError, RecursionError) as error:
-            # The error counts the lines up to its place: a fast step for each character before it.
+            # The JSON error counts the lines up to its place: that is one fast step for each earlier character.
             budget -= getattr(error, "pos", start + 1000) - start + 1 + start // 64
             position = start + 1
             continue

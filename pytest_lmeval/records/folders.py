@@ -53,7 +53,7 @@ def own_baseline(here: Path, given: str, label: str, labels: Iterable[str]) -> s
     """Return the baseline of a model: the file ``given``, or the file for its label if ``given`` is a folder.
 
     The file for a label is ``LABEL/leaderboard.json`` or ``LABEL.json``. Return "" for a model without a file if
-    another model has one.
+    another model has a file.
     """
     if names_one_file(here / given):
         return given

@@ -72,7 +72,7 @@ class RunFile:
 
     @property
     def agrees(self) -> bool:
-        """True if the results have the file's digest, or the file has none."""
+        """True if the results have the file's digest, or if the file has no digest."""
         return not self.digest or self.results is None or digest_of(self.results) == self.digest
 
 
@@ -144,7 +144,7 @@ def _with_ledger(board: RunFile) -> RunFile:
 
 
 def examples_of(run: RunFile) -> tuple[ExampleResult, ...]:
-    """Return the results of a run; raise UsageError if the file has none, and explain how to get them."""
+    """Return the results of a run; raise UsageError that explains how to get results if the file has no results."""
     if run.results is None:
         raise UsageError(
             f"{run.path}: a leaderboard without per-example records; name the run's ledger.jsonl instead, or write the "
@@ -176,7 +176,7 @@ def _from_board(path: Path, board: Mapping[str, Any]) -> RunFile:
 
 def _from_ledger(path: Path, ledger: LedgerRuns[ExampleResult]) -> RunFile:
     last = {key: result for run in ledger.runs for key, result in run.results.items()}
-    # Only the end of the last run counts; a run that was cut short has none.
+    # Only the last lines of the last run count; a run that was cut short lacks these lines.
     header, footer = ledger.runs[-1].header, ledger.runs[-1].footer
     run = ledger.runs[-1].run if footer else {}
     try:

@@ -1,1 +1,1 @@
-"""A board and a verdict for people: terminal, Markdown, GitHub, HTML."""
+"""Show a board and a verdict to people: in the terminal, as Markdown, on GitHub, as HTML."""

@@ -50,8 +50,8 @@ def compared(
 ) -> dict[str, Any]:
     """Return the comparison as JSON values for a file in ``folder``; by default, ``alpha`` is the gate's.
 
-    The value ``reason`` says why the models cannot be ranked; it is "" if they can. ``not_asked`` has the labels of
-    models without a selected example.
+    The value ``reason`` says why the models cannot be ranked; it is "" if they can be ranked. ``not_asked`` has the
+    labels of models without a selected example.
     """
     found: dict[str, Any] = {
         "schema": SCHEMA,

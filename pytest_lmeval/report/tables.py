@@ -80,7 +80,7 @@ def signed(change: float | None) -> str:
 
 
 def _cost(spent: tuple[float, bool] | None) -> str:
-    """Return a cost, with ``>=`` before it if only some answers report theirs."""
+    """Return a cost, with ``>=`` before it if only some answers report a cost."""
     return "-" if spent is None else f"{'>= ' if spent[1] else ''}{spent[0]:.4g}"
 
 
@@ -320,7 +320,7 @@ def cut_to(text: str, size: int) -> str:
 
 
 def columns(headings: Sequence[str], rows: Sequence[Sequence[str]], texts: int) -> list[str]:
-    """Return the lines of a table; the first ``texts`` columns contain text, the others right-aligned numbers."""
+    """Return the lines of a table; the first ``texts`` columns contain text, the rest right-aligned numbers."""
     shown = [headings, *[[printable(cell, keep="", folds=False) for cell in row] for row in rows]]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     pads = [str.ljust] * texts + [str.rjust] * (len(headings) - texts)
@@ -333,7 +333,7 @@ def columns(headings: Sequence[str], rows: Sequence[Sequence[str]], texts: int) 
 def table(
     headings: Sequence[str], rows: Sequence[Sequence[str]], texts: int, *, bold: Collection[tuple[int, int]] = ()
 ) -> list[str]:
-    """Return a Markdown table and an empty line; the first ``texts`` columns contain text, the others numbers.
+    """Return a Markdown table and an empty line; the first ``texts`` columns contain text, the other columns numbers.
 
     ``bold`` has the row and the column of each cell in bold type.
     """

@@ -84,7 +84,7 @@ class Screen:
     def cells(
         self, headings: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1, drop: Sequence[str] = ()
     ) -> list[str]:
-        """Return the lines of a table of texts; the first ``texts`` columns contain text, the others numbers.
+        """Return the lines of a table of texts; the first ``texts`` columns contain text, the other columns numbers.
 
         If the table is too wide, drop the columns named in ``drop``, in that order.
         """

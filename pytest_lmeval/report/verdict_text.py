@@ -1,4 +1,4 @@
-"""Say in one sentence what decided a verdict: the scores that moved, or else the gate's first reason."""
+"""Describe in one sentence the cause of a verdict: the scores that changed, or else the gate's first reason."""
 
 from __future__ import annotations
 

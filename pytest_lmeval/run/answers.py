@@ -70,8 +70,8 @@ def model_facts(adapter: Any, scrubber: Scrubber) -> dict[str, Any]:
 class Engines:
     """The engines of a run in one process, for its model and judges: they share a policy, a budget and a cache.
 
-    ``spent`` is the run's cost so far; runs that share a ``budget`` share its limit. While waiting for an engine's
-    answer, ``on_wait`` is called with the engine now and then. ``start`` returns a helper process, as in
+    ``spent`` is the run's cost so far; runs that share a ``budget`` share its limit. While the run waits for an
+    engine's answer, it calls ``on_wait`` with the engine at intervals. ``start`` returns a helper process, as in
     :class:`~pytest_lmeval.asking.engine.Hooks`.
     """
 
@@ -162,7 +162,7 @@ class Engines:
 
 
 class Judges:
-    """The judges of a run: its own, and those named by tasks; each adapter is created once.
+    """The judges of a run: the run's own judge, and judges that tasks name; each adapter is created once.
 
     ``known`` are the judges' replies in the resumed run. ``user_adapter`` simulates users; if it is None, the judge
     does.
@@ -256,7 +256,7 @@ class ModelAnswers:
         return self.plan.tasks.get(id(unit.task)) or unit.task
 
     def respond(self, unit: Unit, render: Render) -> list[Response]:
-        """Return the responses to a unit; raise an error if the unit has none."""
+        """Return the responses to a unit; raise an error if there are no responses."""
         if self.plan.lacking and (refusal := self.plan.refusal(unit)):
             raise AdapterError(refusal)
         return self.engine.respond(unit, partial(self._requests, render))

@@ -48,7 +48,7 @@ class RunOutcome:
 
 
 def run_task(task: Any, adapter: Any, **options: Any) -> TaskRow:
-    """Run one task and return its row; the arguments are those of :func:`run_leaderboard`.
+    """Run one task and return its row; the arguments are the same as for :func:`run_leaderboard`.
 
     The row has score, correct, total, latency and, under ``per_example``, every result.
     """
@@ -136,7 +136,7 @@ def run_tasks(
     judge: Any = None,
     render: Callable[[Example], Prompt] = render,
 ) -> RunOutcome:
-    """Run ``tasks`` and return the outcome; the arguments are those of :func:`run_leaderboard`."""
+    """Run ``tasks`` and return the outcome; the arguments are the same as for :func:`run_leaderboard`."""
     check_adapter(adapter, adapter_name(adapter))
     _check_names(tasks)
     known = registry or default_registry()

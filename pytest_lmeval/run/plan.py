@@ -53,8 +53,8 @@ class RunPlan:
     ``batches`` are the units whose requests are sent together. ``lacking`` describes each task's unmet needs by task
     name; such a task gets no requests. ``adapter`` is None until it is known. ``tasks`` are the tasks prepared for it,
     by the ``id`` of the unit's task. ``runs_programs`` means that a unit runs code written by the model,
-    ``no_programs`` is the reason if that is impossible, and ``is_trusted`` means that those programs are ours.
-    ``media`` has the examples with media: their ids by task name and kind.
+    ``no_programs`` is the reason if programs cannot run, and ``is_trusted`` means that the programs are ours. ``media``
+    has the examples with media: their ids by task name and kind.
     """
 
     registry: Registry

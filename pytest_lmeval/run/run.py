@@ -101,9 +101,10 @@ class Run:
     ) -> RunPlan:
         """Plan ``units``; raise UsageError if the run is impossible.
 
-        ``adapter`` is None if every unit has its own, ``judge`` if the run has no judge; a unit may have its own judge.
-        Units of one group are sent together; the plan sends no requests for the group None. The plan refuses only the
-        tasks with unmet needs; :func:`~pytest_lmeval.run.plan.check_left` raises if no task is left.
+        ``adapter`` is None if every unit has its own adapter. ``judge`` is None if the run has no judge; a unit may
+        have its own judge. Units of one group are sent together; the plan sends no requests for the group None. The
+        plan refuses only the tasks with unmet needs; :func:`~pytest_lmeval.run.plan.check_left` raises if no task is
+        left.
         """
         facts = AdapterFacts.of(adapter)
         if adapter is not None:

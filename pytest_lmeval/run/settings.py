@@ -39,7 +39,7 @@ def fingerprint(adapter: str, options: Mapping[str, Any], repeats: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """The settings of a run; defaults are those of the command line.
+    """The settings of a run; the command line has the same defaults.
 
     ``default_thresholds`` override the thresholds of examples, and ``thresholds`` override both. ``gate`` is the gate's
     mode, which decides if an example under its threshold is ``failed`` or ``below``. ``sandbox`` is a level.

@@ -1,7 +1,7 @@
 """JSON Schemas (draft 2020-12) of input and output files, for editors and other programs.
 
-The validators in ``formats`` decide. Schemas of declarative files are made from the models that validate them; the
-others are files here, ``NAME.json``, which a test compares with the validators.
+The validators in ``formats`` decide. Schemas of declarative files are made from the models that validate them. The
+other schemas are files here, ``NAME.json``, which a test compares with the validators.
 """
 
 from __future__ import annotations

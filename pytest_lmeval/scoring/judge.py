@@ -43,7 +43,7 @@ class NamedJudges:
         return judge_key(self.name, request)
 
     def ask(self, requests: Sequence[Generate]) -> list[Completion]:
-        """Raise ScoringError: the run has no judge."""
+        """Raise ScoringError, because the run has no judge."""
         raise ScoringError("no judge: name a model with --lm-judge SPEC, or give the scorer a model_key")
 
     def send(self, requests: Sequence[Generate]) -> None:

@@ -73,7 +73,7 @@ def mean(values: Sequence[float]) -> float:
 def sum_clusters(values: Sequence[float], clusters: Sequence[str] = ()) -> list[float]:
     """Return the sum of the values in each cluster, in order of appearance.
 
-    ``clusters`` has the name of each value's cluster, or is empty; a value whose name is "" is a cluster by itself.
+    ``clusters`` has the name of each value's cluster, or is empty; a value whose name is "" is a cluster on its own.
     """
     return [math.fsum(group) for group in _clusters(values, clusters)]
 

@@ -36,7 +36,7 @@ class PairedTest:
 def paired_test(differences: Sequence[float], clusters: Sequence[str] = (), *, alpha: float = 0.05) -> PairedTest:
     """Test the differences ``new - old`` of scores in [0, 1], one per pair.
 
-    ``clusters`` has the name of each pair's cluster, or is empty; a pair whose name is "" is a cluster by itself. The
+    ``clusters`` has the name of each pair's cluster, or is empty; a pair whose name is "" is a cluster on its own. The
     exact sign-flip test (:func:`sign_flip_p`) applies to the sums of differences within clusters. For one response per
     example and scores of 0 and 1, p is McNemar's mid-p. ``alpha`` affects only ``detectable``. Raise ValueError for the
     wrong number of clusters, and for a difference outside [-1, 1].

@@ -27,9 +27,9 @@ def sign_flip_p(units: Sequence[float]) -> tuple[float, bool]:
     ``units`` are independent differences; only their ratios matter. p is 1.0 if all of them are 0, else in [0, 1].
     The first affordable method of four computes it:
 
-    - If the units are multiples of a common measure, the distribution of their sum is built unit by unit. This takes
-      up to 2 million additions, enough for 1,000 to 2,000 units that differ, such as means of three responses; units of
-      one size are exact in any number, as they have the binomial distribution.
+    - If the units are multiples of a common measure, the distribution of their sum is built unit by unit. The method
+    takes up to 2 million additions, enough for 1,000 to 2,000 units that differ, such as means of three responses.
+    Units of one size are exact in any number, as they have the binomial distribution.
     - Count all ways to toss the signs of up to 14 units.
     - Round the units to the finest grid that 800,000 additions can handle, if its step is at most 1/32 of their root
       mean square: up to about 250 graded units that differ. This is not exact.

@@ -73,7 +73,7 @@ class BaseTask(Generic[SubjectT]):
     ``random.Random(1234 + index)``, with the item's place in its split as ``index``.
 
     Override ``_load_dataset`` to select or change items, and ``_create_samples`` to ask about an item differently or
-    several times. Members of eval-framework's class that a run does not call are refused.
+    several times. A task may not define members of eval-framework's class that no run calls.
     """
 
     NAME: ClassVar[str]

@@ -74,7 +74,7 @@ def splits_of(
         if split is not None:
             return splits[split].copied()
         if splits.is_single:
-            # A single file is every split: both share rows, so an item can be found in the other.
+            # A single file is every split: both share rows, so an item of one split can be found in the other split.
             used = [name for name in (task.SAMPLE_SPLIT, task.FEWSHOT_SPLIT) if name]
             return LoadedSplits(dict.fromkeys(used, splits[task.SAMPLE_SPLIT].copied()))
         return LoadedSplits({each: rows.copied() for each, rows in splits.items()})

@@ -1,8 +1,8 @@
 """The classes for ``METRICS``; each represents one or several metrics, by name or as a function.
 
-Your own class needs ``NAME`` and ``__call__(prediction, targets, extras)``, which returns a float in [0, 1]. It may
-have ``THRESHOLD`` (default 1.0) and ``NEEDS_SANDBOX`` (for a fourth argument that runs code). To ask a judge, derive it
-from :class:`~pytest_lmeval.tasks.judging.LLMJudgeScore`.
+A class of your own needs ``NAME`` and ``__call__(prediction, targets, extras)``, which returns a float in [0, 1]. The
+class may have ``THRESHOLD`` (default 1.0) and ``NEEDS_SANDBOX`` (for a fourth argument that runs code). To ask a judge,
+derive it from :class:`~pytest_lmeval.tasks.judging.LLMJudgeScore`.
 """
 
 from __future__ import annotations

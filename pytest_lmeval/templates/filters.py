@@ -248,7 +248,7 @@ def _round(value: float, precision: int = 0, method: str = "common") -> float:
 
 def _sum(values: Iterable[Any]) -> Any:
     numbers = [*values]
-    # Lists and texts would grow with every step.
+    # A sum of lists or texts would grow with every step.
     if others := [type(value).__name__ for value in numbers if not isinstance(value, int | float)]:
         raise TypeError(f"sum adds numbers, got {others[0]}")
     return sum(numbers)

@@ -58,7 +58,7 @@ class CoreTask(Task):
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
         """Return a request for each distinct option; options of a schema differ in their contexts."""
         data = example.metadata
-        # If all options share a context, the prompt is this context.
+        # If all options share a context, the prompt is the shared context.
         contexts = data["contexts"] if self.kind == "schema" else (Generate(prompt).text,)
         return option_requests(_pairs(contexts, data["continuations"]), self.name, example.id)
 
@@ -137,7 +137,7 @@ def _right(shot: Record, kind: str, delimiter: str) -> str:
 
 
 def _schema(before: str, contexts: Sequence[str], continuation: str) -> Rendered:
-    """Cut the prompts before the last words that all contexts share, since tokens may span the border."""
+    """Cut the prompts before the last words that all contexts share, since a token may span the end of these words."""
     pairs = list(zip(contexts, _cuts(contexts), strict=True))
     continuations = tuple(context[cut:] + continuation for context, cut in pairs)
     return tuple(before + context[:cut] for context, cut in pairs), continuations

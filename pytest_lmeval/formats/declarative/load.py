@@ -39,7 +39,7 @@ def load_declarative(source: TaskSource, document: YamlDocument, registry: Regis
     key = document.get("key")
     configs, faults = task_configs(key if isinstance(key, str) else "", parameters, source.options.configs)
     if faults:
-        # Missing values hide other faults: find these faults with arbitrary values.
+        # Missing values hide other faults: use arbitrary values to find these faults.
         faults = [*faults, *check_declarative(source, document, registry, parameters)]
         return LoadedFile((), as_records(faults, document))
     tasks: list[DeclarativeTask] = []

@@ -152,7 +152,7 @@ class _Worker:
 
     def _work(self) -> None:
         function: Callable[..., Any] | None = None
-        # The exception may come late, between two calls.
+        # The exception may arrive late, between two calls.
         with suppress(_TimedOut):
             while True:
                 arguments, call = self.calls.get()

@@ -192,7 +192,7 @@ class Resolver:
         members = document.get("task")
         if not isinstance(members, list) or not members:
             raise RecordRefused("bad_value", "task", f"the group {name} has no members")
-        self.groups[name] = {}  # a group comes before those within it
+        self.groups[name] = {}  # a group comes before the groups within it
         tasks = [found for each in members for found in self._member(each, path, over, (*above, name))]
         self.groups[name] = {"tasks": [*dict.fromkeys(tasks)], "metrics": [*_metrics(name, document)]}
         return tasks

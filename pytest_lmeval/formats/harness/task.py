@@ -89,7 +89,7 @@ class HarnessTask(Task):
 
     @property
     def metric(self) -> str:
-        """The metric that is the score, with the name of the filter if it has one."""
+        """The metric that is the score, with the name of its filter, if any."""
         return shown(self.decisive)
 
     @property

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CPU_LIMIT_S = 5.0
 
 _PROGRAM = Path(__file__).with_name("worker_child.py")
-_WALL_GUARD_S = 120.0  # a busy machine must not decide a score: the limit is the child's CPU time
+_WALL_GUARD_S = 120.0  # a busy machine must not affect a score, so the limit is the child's CPU time
 
 
 class TookTooLong(ScoringError):
@@ -31,8 +31,8 @@ class TookTooLong(ScoringError):
 class MetricWorker:
     """Answers questions in a separate process, one at a time; threads may share this object.
 
-    The process starts with the first question, and again with the next question after it was killed. It ends with
-    ``close``, with this object, or with the main process.
+    The process starts with the first question, and again with the next question after it was killed. The process ends
+    with ``close``, with this object, or with the main process.
     """
 
     def __init__(self, cpu_limit_s: float = CPU_LIMIT_S) -> None:

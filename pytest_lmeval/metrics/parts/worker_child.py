@@ -29,7 +29,7 @@ _JOBS = {
 
 
 def main() -> None:
-    """Answer until the input ends; the argument is the limit of CPU seconds per answer."""
+    """Answer questions until the input ends; the argument is the limit of CPU seconds per answer."""
     limit_s = float(sys.argv[1])
     _limit_memory()
     _confine()

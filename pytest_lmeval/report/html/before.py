@@ -1,4 +1,4 @@
-"""Compare the examples of a run with those of its baseline, for the page."""
+"""Compare the examples of a run with its baseline's examples, for the page."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Against:
     by_id: bool
 
     def fields(self, now: ExampleResult) -> dict[str, Any]:
-        """Return the fields that the comparison adds to those of an example."""
+        """Return the fields that the comparison adds to an example's fields."""
         before, flip = self.before.get((now.task, now.id)), self.flips.get((now.task, now.id), "")
         return {"flip": flip, "before": None if before is None else self._before(now, before)}
 

@@ -184,7 +184,7 @@ def _prompts_differ(present: Sequence[ExampleResult]) -> bool:
 
 def _start(rows: Sequence[_Across]) -> PromptStart:
     """Return the beginning that all prompts of a task share."""
-    # One of several equal prompts is enough, unless the task has one row: its prompt is in the row, for all columns.
+    # Of equal prompts, one is enough, unless the task has a single row: the row has the prompt for all columns.
     same = len(rows) > 1
     return common_start(
         [each for row in rows for each in (row.present[:1] if same and not row.prompts_differ else row.present)]

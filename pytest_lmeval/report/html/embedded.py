@@ -1,4 +1,4 @@
-"""Give the page the images and audio of its messages: small files as bytes, others as links."""
+"""Give the page the images and audio of its messages: small files as bytes, other files as links."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ class MetricBase(Block):
         return {key: field for key, field in (named | counts).items() if field is not None}
 
     def named(self, *others: str) -> str:
-        """Return the metric's name on the board, by default the first of ``others``."""
+        """Return the metric's name on the board, by default the first name in ``others``."""
         return self.name or self.key or next(filter(None, others), "")
 
     def prefixed(self, word: str) -> str:

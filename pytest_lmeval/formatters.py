@@ -45,7 +45,7 @@ def opening(messages: Sequence[Message]) -> str:
 def joined(messages: Sequence[Message]) -> str:
     """Join the contents as eval-framework's ``ConcatFormatter`` does: each answer directly follows its question.
 
-    A blank line follows a system message and an answer; the last content is stripped.
+    A blank line follows each system message and each answer; the last content is stripped.
     """
     *before, last = messages
     text = "".join(message.content + ("" if message.role == "user" else "\n\n") for message in before)

@@ -47,7 +47,7 @@ The optional method ``opening`` converts the example's request into the first re
 
 
 class ExamplesOfTask(list[Example]):
-    """The examples of a task, with the task, so that a run can take them in its place."""
+    """A list of a task's examples that knows its task, so that a run accepts the list in place of the task."""
 
     def __init__(self, task: Task) -> None:
         super().__init__(task.examples)

@@ -59,8 +59,8 @@ class Retargeted:
 def retargeted(changed: Sequence[Pair]) -> tuple[Retargeted, ...]:
     """Return the ``changed`` examples that can be scored by their old targets.
 
-    Their content hashes must prove that only the targets differ, and that the metric reads only prediction and targets.
-    The metric must be built in, and must not need a sandbox or a judge. Skip results without a prompt.
+    An example's content hashes must prove that only the targets differ, and that the metric reads only prediction and
+    targets. The metric must be built in, and must not need a sandbox or a judge. Skip results without a prompt.
     """
     if not changed:
         return ()

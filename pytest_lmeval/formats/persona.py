@@ -104,7 +104,7 @@ class PlayedScript:
     tools: Script
 
     def opening(self, first: Generate) -> Aside:
-        """Return the request for the user's first message; it keeps only the system message of the example."""
+        """Return the request for the user's first message; the request keeps only the example's system message."""
         system = [message for message in messages_of(first) if message.role == "system"]
         return self._aside(first, system, ())
 

@@ -163,7 +163,7 @@ class Run:
     def score(
         self, unit: Unit, answers: ModelAnswers, render: Render, judge: Any = None, sandbox: Any = None, item: str = ""
     ) -> ExampleResult:
-        """Score a unit and return its result without secrets; ``error`` or ``timeout`` if that fails.
+        """Score a unit and return its result without secrets; the status is ``error`` or ``timeout`` if scoring fails.
 
         ``judge`` is the adapter of the run's judge, false without one. ``item`` is the name of the test item, "" if it
         follows from the example's id.

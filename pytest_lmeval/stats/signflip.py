@@ -22,7 +22,7 @@ _FINEST = 4096  # a grid with more steps in the root mean square gains nothing
 
 
 def sign_flip_p(units: Sequence[float]) -> tuple[float, bool]:
-    """Return the one-sided mid-p of a sum this low, P(S < s) + P(S = s) / 2, and whether it is exact.
+    """Return the one-sided mid-p of a sum as low as this, P(S < s) + P(S = s) / 2, and whether it is exact.
 
     ``units`` are independent differences; only their ratios matter. p is 1.0 if all of them are 0, else in [0, 1].
     The first affordable method of four computes it:

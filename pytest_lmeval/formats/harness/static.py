@@ -27,7 +27,7 @@ _LOOK = 40
 class StaticCheck:
     """A task, its file, and the fault that prevents it from running, or "" if no fault was found.
 
-    ``needs`` has the third-party packages that its functions import; ``has_code`` is true if it has functions.
+    ``needs`` has the third-party packages that its functions import; ``has_code`` is true if the task has functions.
     """
 
     name: str

@@ -136,7 +136,7 @@ class DialogueTask(Task):
         return self.task.threshold
 
     def metric_name(self, example: Example) -> str:
-        """Return the name of the method that evaluates."""
+        """Return the name of the method that evaluates a response."""
         return self.metric
 
     def scoring(self, example: Example) -> Mapping[str, Any]:

@@ -35,7 +35,7 @@ class Pattern:
         return list(self._apply("findall", texts))
 
     def sub(self, new: str, text: str, count: int = 0) -> str:
-        """Return ``text`` with the first ``count`` matches, or all if that is 0, replaced by ``new``."""
+        """Return ``text`` with the first ``count`` matches, or all matches if ``count`` is 0, replaced by ``new``."""
         return str(self._apply("sub", text, new, count))
 
     def _is_quick(self, text: str) -> bool:

@@ -107,7 +107,7 @@ def traces(results: Iterable[ExampleResult]) -> list[Trace]:
 
 
 def models_of(results: Iterable[ExampleResult]) -> dict[str, dict[str, int]]:
-    """Return how often eval functions asked for each model, and how often each model answered; {} without model names."""
+    """Return how often eval functions asked for a model, and how often each model answered; {} without model names."""
     steps = [step for _, steps in traces(results) for step in steps if step.get("kind") == "request"]
     asked = _models(step["client"] for step in steps if isinstance(step.get("client"), Mapping))
     answering = [step for step in steps if not (step.get("error") or step.get("cancelled"))]

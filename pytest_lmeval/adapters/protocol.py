@@ -1,7 +1,7 @@
 """The contract of adapters, the only model-specific code; :class:`.facts.AdapterFacts` lists their attributes.
 
-An adapter is any object with a ``name`` and an answering method. It need not inherit from these classes, and it may
-lack all other members, because only ``facts`` reads adapters.
+An adapter is any object with a ``name`` and an answering method. An adapter need not inherit from these classes, and
+may lack all other members, because only ``facts`` reads adapters.
 """
 
 from __future__ import annotations

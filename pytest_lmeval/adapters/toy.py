@@ -1,7 +1,7 @@
 """A model made of a few dozen patterns, for trials: it is instant, free and deterministic.
 
-It answers the last block of a prompt. It computes expressions, recalls a few facts, writes a few functions, and
-otherwise answers that it does not know.
+The model answers the last block of a prompt. The model computes expressions, recalls a few facts, writes a few
+functions, and otherwise answers that it does not know.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def make(argument: str, **options: Any) -> ToyAdapter:
 class ToyAdapter:
     """A deterministic pattern matcher with the interface of a batch model.
 
-    It answers from the prompt alone, and knows the answers to the small questions that this package ships.
+    The adapter answers from the prompt alone, and knows the answers to the small questions that this package ships.
     """
 
     name = "toy.v1"

@@ -202,8 +202,8 @@ class BatchTransport:
 def is_of_several(answer: Answer) -> bool:
     """Return True if ``answer`` is the error of a call with several requests, any of which may have caused the error.
 
-    Such requests are sent again one by one, so that errors do not depend on how requests are grouped into batches.
-    Requests of a call that timed out are not sent again, because each could time out once more.
+    The requests of such a call are sent again one by one, so that errors do not depend on how requests are grouped into
+    batches. Requests of a call that timed out are not sent again, because each could time out once more.
     """
     if not isinstance(answer, AdapterError) or answer.together < 2:
         return False

@@ -164,7 +164,7 @@ class HostedTransport:
 
     @property
     def wait(self) -> Wait | None:
-        """The wait of the helper's requests, if all of them are waiting."""
+        """The wait of the helper's requests that ends first, if all of them are waiting."""
         return None if self._helper is None else self._helper.wait
 
     def abandon(self) -> list[Job]:

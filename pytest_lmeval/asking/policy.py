@@ -39,7 +39,7 @@ class Policy:
 def backoff_s(attempt: int, retry_after: float | None) -> float:
     """Return the delay after failed attempt number ``attempt`` (from 0), in seconds.
 
-    This is ``retry_after`` if given, or else exponential backoff, half of it random to spread out clients.
+    The delay is ``retry_after`` if given, or else exponential backoff, half of it random to spread out clients.
     """
     if retry_after is not None:
         return min(LONGEST_WAIT_S, max(0.0, retry_after)) * random.uniform(1.0, 1.1)

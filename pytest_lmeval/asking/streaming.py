@@ -70,7 +70,7 @@ class AsyncTransport:
 
     @property
     def wait(self) -> Wait | None:
-        """The wait of all requests, if all of them are waiting."""
+        """The wait that ends first, if all requests are waiting."""
         return self._waits.current
 
     def abandon(self) -> list[Job]:

@@ -106,7 +106,7 @@ class Transport(Protocol):
 
     @property
     def wait(self) -> Wait | None:
-        """The wait of all requests, if all of them are waiting."""
+        """The wait that ends first, if all requests are waiting."""
 
     def close(self) -> None:
         """Stop."""
@@ -127,7 +127,7 @@ class Sender:
 
     @property
     def wait(self) -> Wait | None:
-        """The wait of all requests, if all of them are waiting."""
+        """The wait that ends first, if all requests are waiting."""
         return self._transport.wait
 
     def send(self, jobs: Sequence[Job]) -> None:

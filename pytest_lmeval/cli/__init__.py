@@ -1,4 +1,4 @@
-"""The ``lmeval`` command, for work outside a run: task files, boards, ledgers. It never imports pytest.
+"""The ``lmeval`` command, for work outside a run: task files, boards, ledgers. The command never imports pytest.
 
 Each command is a module: ``configure(parser)`` adds its arguments, and ``run(options)`` returns its exit code.
 """

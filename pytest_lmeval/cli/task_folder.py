@@ -28,7 +28,7 @@ _WRITTEN_KEY = re.compile(rb"^key:[ \t]*[\"']?([A-Za-z0-9_-]+)[\"']?[ \t\r]*$", 
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A task file; ``key`` belongs to a declarative task, otherwise it is ''."""
+    """A task file; ``key`` is the key of a declarative task, or '' for any other task."""
 
     path: Path
     name: str

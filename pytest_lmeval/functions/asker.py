@@ -83,7 +83,7 @@ class Asker:
         """Return the answer to a request; raise AdapterError or BudgetSpent if there is no answer.
 
         Options that the adapter rejects are an error, unless ``sent`` replaces the request: see :meth:`taken`. This
-        works in any event loop.
+        method works in any event loop.
         """
         if self._loop.thread is threading.current_thread():
             return await self._ask(request, sent)

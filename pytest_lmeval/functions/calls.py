@@ -263,7 +263,7 @@ class _Calls:
 
 
 def _calls_of(step: Step) -> Iterator[tuple[Call, bool]]:
-    """Yield a step's calls, each with True if the model requested it, False if the application made it."""
+    """Yield a step's calls, each with True if the model requested it, and False if the application made it."""
     if step.kind == _CALL:
         # An empty text means unknown arguments.
         yield Call((step.name, None if step.input == "" else step.input)), False

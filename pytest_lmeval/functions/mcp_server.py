@@ -47,7 +47,8 @@ _SHARING = threading.Lock()
 class McpResult(str):
     """The text of a tool's result; ``structured`` is the result as JSON, if the server provides it.
 
-    ``is_error`` is True if the server, or a check of the model's call, rejects the call. The text then says why.
+    ``is_error`` is True if the server, or a check of the model's call, rejects the call. The text then gives the
+    reason.
     """
 
     structured: object

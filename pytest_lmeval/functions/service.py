@@ -37,7 +37,7 @@ class ServiceUrl(str):
     def may_fail(self) -> AbstractContextManager[None]:
         """Allow requests outside of examples to fail if they begin within the ``with`` block.
 
-        Their failures do not make the run incomplete.
+        Failures of these requests do not make the run incomplete.
         """
         return allow_failures(self._state, self._state.unused.block("lm_base_url.may_fail"))
 

@@ -129,10 +129,11 @@ class ExampleTools:
 
 
 class ToolUse:
-    """One call of a tool, as a context manager. If it ``is_live``, the block calls the tool and sets ``result``.
+    """One call of a tool, as a context manager.
 
-    Otherwise, ``result`` is the recorded result. A recorded exception is raised again. A call with ``once`` is written
-    to the journal before it begins and when it ends.
+    If the call ``is_live``, the block calls the tool and sets ``result``; otherwise, ``result`` is the recorded result.
+    A recorded exception is raised again. A call with ``once`` is written to the journal before it begins and when it
+    ends.
     """
 
     def __init__(self, tools: ExampleTools, kind: str, name: str, arguments: object, *, once: bool = False) -> None:
@@ -336,7 +337,7 @@ def _arguments(
 
 
 def _is_json(value: object, copy: object) -> bool:
-    """Return True if a JSON copy of a value is the same."""
+    """Return True if a JSON copy of a value equals the value."""
     if isinstance(copy, dict) and isinstance(value, dict):
         return copy.keys() == value.keys() and all(_is_json(value[name], each) for name, each in copy.items())
     if isinstance(copy, list) and isinstance(value, list):

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def pytest_lmeval_register(registry: Registry) -> None:
     """Add metrics, post-process rules, adapters or formats to the run's registry.
 
-    Every process of a run calls this hook after registering everything built in. It calls the hook again with a new
-    registry after loading another conftest file::
+    Every process of a run calls this hook after registering everything built in. The process calls the hook again with
+    a new registry after loading another conftest file::
 
         def pytest_lmeval_register(registry):
             registry.add_metric("starts_with", starts_with, threshold=1.0)

@@ -28,10 +28,10 @@ CHANGES = "changes to arguments"
 class Sandbox:
     """Runs programs at one level of confinement, each in its own process; safe to share between threads.
 
-    Every method that takes a ``program`` runs it once, within ``limits``, and always returns a `ProgramRun`. It raises
-    `SandboxError` if starting a process fails twice in a row. At most ``parallel`` programs run at a time; further
-    programs wait for their turn. A limit on memory below ``memory_bytes`` is raised to that value. As a context
-    manager, the sandbox closes itself at the end.
+    Every method that takes a ``program`` runs it once, within ``limits``, and always returns a `ProgramRun`. Each of
+    these methods raises `SandboxError` if starting a process fails twice in a row. At most ``parallel`` programs run at
+    a time; further programs wait for their turn. A limit on memory below ``memory_bytes`` is raised to that value. As a
+    context manager, the sandbox closes itself at the end.
     """
 
     def __init__(self, level: Level, launcher: Launcher, parallel: int = 1, memory_bytes: int = 0) -> None:

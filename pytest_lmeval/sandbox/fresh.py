@@ -111,8 +111,8 @@ class _FreshChild:
 def kill(run: str, folder: str) -> None:
     """Kill the processes of ``run`` that outlived their supervisor, as far as ``/proc`` shows them.
 
-    They have the run's mark in their environment. Processes without the mark are recognised by a working folder, an
-    executable or an open file in the run's private ``folder``.
+    These processes have the run's mark in their environment. Processes without the mark are recognised by a working
+    folder, an executable or an open file in the run's private ``folder``.
     """
     mark, below = f"{COOKIE}={run}".encode(), os.path.realpath(folder)
     for _ in range(ROUNDS):

@@ -112,10 +112,10 @@ def execute_code(
     """Run ``code`` as a script in ``sandbox``, by default at the best level available, and return how it ended.
 
     ``timeout`` is in seconds of CPU time. The sandbox ends a program that waits for more than ``timeout`` plus two
-    seconds at a stretch. It ends every program after ``3 * timeout + 2`` seconds of real time. ``maximum_memory_bytes``
-    limits the address space; None sets no limit. Printing or exiting early cannot forge success, but a program that
-    finds the harness's token in its own process could forge success. If that matters, ask for values, as the
-    ``code_exec`` metric does. Raises `SandboxError` if the code could not be run.
+    seconds at a stretch. Every program ends after at most ``3 * timeout + 2`` seconds of real time.
+    ``maximum_memory_bytes`` limits the address space; None sets no limit. Printing or exiting early cannot forge
+    success, but a program that finds the harness's token in its own process could forge success. If that matters, ask
+    for values, as the ``code_exec`` metric does. Raises `SandboxError` if the code could not be run.
     """
     limits = Limits(cpu_s=timeout, wall_s=3 * timeout + 2, memory_bytes=maximum_memory_bytes)
     run = (sandbox or _shared()).script(code, limits)

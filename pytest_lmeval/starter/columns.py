@@ -25,7 +25,7 @@ _NUMBER = re.compile(r"\s*[-+]?\d[\d,]{0,30}(\.\d{1,30})?\s*")
 class QuestionRows:
     """A file of rows: its columns for the question and for the answer, and the answers, each as text.
 
-    ``id`` is a template whose text is unique for each row. It is "" for the column ``id``, and None if two rows are
+    ``id`` is a template whose text is unique for each row. ``id`` is "" for the column ``id``, and None if two rows are
     equal.
     """
 

@@ -1,6 +1,6 @@
 """Write the files of ``lmeval init``: the model's settings, a first task or eval, and a workflow for pull requests.
 
-Existing files are kept, and reported.
+Files that already exist stay unchanged, and are reported.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def _write_by_library(loaded: Loaded, choice: _Choice, options: HfOptions) -> No
 
 
 class _Text:
-    """The tokens written after one prompt."""
+    """The tokens that the model wrote after one prompt."""
 
     def __init__(self, prompt: Prompted, prompts: Prompts, ends: tuple[int, ...]) -> None:
         self.prompt = prompt
@@ -196,8 +196,8 @@ class _Choice:
 def draw(scores: Any, temperature: float, top_p: float, uniform: Any) -> Any:
     """Return one token per row, of shape (rows, 1), drawn with the numbers in ``uniform``.
 
-    These numbers have the same shape, and are in [0, 1). Each draw is from the most probable tokens whose probabilities
-    together reach ``top_p``.
+    The numbers in ``uniform`` have the same shape, and are in [0, 1). Each draw is from the most probable tokens whose
+    probabilities together reach ``top_p``.
     """
     import torch
 

@@ -38,8 +38,8 @@ _ENCODINGS = frozenset({"gzip", "x-gzip", "deflate"})
 class Reply:
     """A reply with a 2xx status; ``where`` describes its status and path for messages.
 
-    If the reply was streamed, ``body`` is the assembled document and ``ttft_ms`` the time to its first content. If it
-    was forwarded, ``kind`` is its content type without parameters.
+    For a streamed reply, ``body`` is the assembled document and ``ttft_ms`` is the time to the first content. For a
+    forwarded reply, ``kind`` is the content type without parameters.
     """
 
     body: bytes
@@ -252,8 +252,8 @@ class CappedBody:
 def redirected(url: URL, status: int, location: str | None) -> URL:
     """Return the target of a redirect; raise ValueError for a target that must not receive the key.
 
-    An allowed target has the same scheme, host and port, or change http to https on the same host. The method and body
-    stay the same, so status 303 is refused. Error messages omit the path and query.
+    An allowed target has the same scheme, host and port, or changes only http to https on the same host. The method and
+    body stay the same, so status 303 is refused. Error messages omit the path and query.
     """
     if location is None:
         raise ValueError("redirect without a Location")

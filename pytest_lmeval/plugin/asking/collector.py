@@ -59,7 +59,7 @@ def _named_in_vain(path: Path, parent: pytest.Collector) -> str:
 
 
 class TaskFile(pytest.Module):
-    """A task file. It is a pytest module, so that module-scoped fixtures and conftest overrides work."""
+    """A task file. The file is a pytest module, so that module-scoped fixtures and conftest overrides work."""
 
     task_name: str
 

@@ -1,6 +1,6 @@
 """Run only the call phase of examples whose set-up and tear-down would do nothing.
 
-This is a separate plugin, registered once examples get their fixtures early.
+This module is a separate plugin, registered once examples get their fixtures early.
 """
 
 from __future__ import annotations

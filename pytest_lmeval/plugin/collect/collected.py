@@ -182,7 +182,7 @@ class Wanted:
         """Raise UsageError for a subject or parameter that no task has, and for few-shots that no task uses.
 
         If the command line names files, an unused value may be meant for another file, so it only causes a remark in
-        ``notes``. If it names single items (``picks_items``), check nothing else.
+        ``notes``. If the command line names single items (``picks_items``), check nothing else.
         """
         if not self._files:
             return

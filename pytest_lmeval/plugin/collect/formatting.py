@@ -114,4 +114,4 @@ class FormattingItem(pytest.Item):
 
 
 class _Changed(Exception):
-    """Fails an item; reports show only its text."""
+    """An exception that fails an item; reports show only its text."""

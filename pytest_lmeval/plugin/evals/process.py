@@ -323,7 +323,7 @@ def _is_async(function: Any) -> bool:
 
 
 def _wider(item: pytest.Item) -> Iterator[Any]:
-    """Yield the async fixtures with a scope wider than one test that an item needs, directly or not."""
+    """Yield the async fixtures of a scope wider than one test that an item needs, directly or indirectly."""
     for name in closure_of(item):
         for definition in reversed(fixture_definitions(item, name)):
             if definition.scope != "function" and _is_async(definition.func):

@@ -26,7 +26,7 @@ _NARROW = ("function", "class")
 def fixtures_of(item: pytest.Item) -> Any:
     """Return an item's fixture info, to pass as ``fixtureinfo=`` to another item with the same fixtures.
 
-    Without ``_fixtureinfo`` return None: each item then computes its own fixture info, which is the slowest part of
+    Without ``_fixtureinfo``, return None: each item then computes its own fixture info, which is the slowest part of
     creating an item.
     """
     return getattr(item, "_fixtureinfo", None)
@@ -35,14 +35,14 @@ def fixtures_of(item: pytest.Item) -> Any:
 def fixture_definitions(item: pytest.Item, name: str) -> Sequence[Any]:
     """Return the definitions (``argnames``, ``func``, ``scope``) of an item's fixture; the last one is effective.
 
-    Without ``_fixtureinfo.name2fixturedefs`` return an empty sequence.
+    Without ``_fixtureinfo.name2fixturedefs``, return an empty sequence.
     """
     definitions: Mapping[str, Sequence[Any]] = getattr(fixtures_of(item), "name2fixturedefs", {})
     return definitions.get(name, ())
 
 
 def is_of_pytest(definition: Any) -> bool:
-    """Return True if a definition of ``tmp_path`` is pytest's own. Without ``_pytest.tmpdir`` return False."""
+    """Return True if a definition of ``tmp_path`` is pytest's own. Without ``_pytest.tmpdir``, return False."""
     return str(getattr(definition.func, "__module__", "")) == "_pytest.tmpdir"
 
 
@@ -55,7 +55,7 @@ def new_tmp_path(item: pytest.Item, factory: Any) -> Path:
 def drop_tmp_path(item: pytest.Item, path: Path) -> None:
     """Remove a folder from :func:`new_tmp_path` if the item passed and pytest keeps folders only of failed tests.
 
-    Without ``tmppath_result_key`` keep the folder.
+    Without ``tmppath_result_key``, keep the folder.
     """
     try:
         from _pytest.tmpdir import tmppath_result_key
@@ -69,7 +69,7 @@ def drop_tmp_path(item: pytest.Item, path: Path) -> None:
 def is_set_up_once(item: pytest.Item) -> bool:
     """Return True if no fixture of an item has function or class scope.
 
-    Without ``_fixtureinfo.name2fixturedefs`` return False.
+    Without ``_fixtureinfo.name2fixturedefs``, return False.
     """
     definitions: Mapping[str, Sequence[Any]] | None = getattr(fixtures_of(item), "name2fixturedefs", None)
     return definitions is not None and all(found[-1].scope not in _NARROW for found in definitions.values())
@@ -78,7 +78,7 @@ def is_set_up_once(item: pytest.Item) -> bool:
 def import_package(package: pytest.Package) -> None:
     """Import the ``__init__.py`` of a test folder, as pytest does at the first set-up.
 
-    Without ``_pytest.python.importtestmodule`` do nothing: a broken file then becomes an error of each test.
+    Without ``_pytest.python.importtestmodule``, do nothing: a broken file then becomes an error of each test.
     """
     try:
         from _pytest.python import importtestmodule
@@ -90,21 +90,21 @@ def import_package(package: pytest.Package) -> None:
 def closure_of(item: pytest.Item) -> Sequence[str]:
     """Return the names of all fixtures that an item needs, directly or indirectly.
 
-    Without ``_fixtureinfo.names_closure`` return only the fixtures that it needs directly.
+    Without ``_fixtureinfo.names_closure``, return only the fixtures that it needs directly.
     """
     found: Any = getattr(fixtures_of(item), "names_closure", None) or getattr(item, "fixturenames", None)
     return found or ()
 
 
 def arguments_of(item: pytest.Item) -> Sequence[str]:
-    """Return the names of a test's arguments. Without ``_fixtureinfo.argnames`` return an empty sequence."""
+    """Return the names of a test's arguments. Without ``_fixtureinfo.argnames``, return an empty sequence."""
     return getattr(fixtures_of(item), "argnames", ())
 
 
 def hide_frames(item: Any, hides: Callable[[str], bool]) -> None:
     """Cut an item's traceback after the last frame whose path ``hides`` does not match, as it is shown.
 
-    Without ``_traceback_filter`` (before pytest 7.4) show all frames.
+    Without ``_traceback_filter`` (before pytest 7.4), show all frames.
     """
     shown = getattr(item, "_traceback_filter", None)
     if shown is None:
@@ -121,13 +121,13 @@ def hide_frames(item: Any, hides: Callable[[str], bool]) -> None:
 
 
 def parameters_of(item: Any) -> dict[str, Any]:
-    """Return an item's parameters by name, including its row. Without ``callspec`` return an empty dict."""
+    """Return an item's parameters by name, including its row. Without ``callspec``, return an empty dict."""
     callspec = getattr(item, "callspec", None)
     return callspec.params if callspec is not None else {}
 
 
 def asker_of(request: Any) -> pytest.Item | None:
-    """Return the item for which pytest sets up a fixture of any scope. Without ``_pyfuncitem`` return None."""
+    """Return the item for which pytest sets up a fixture of any scope. Without ``_pyfuncitem``, return None."""
     return getattr(request, "_pyfuncitem", None)
 
 
@@ -145,7 +145,7 @@ def cached_value(definition: Any) -> tuple[bool, object, object]:
 def set_up_by(running: Any, definition: Any, name: str) -> bool:
     """Set up a fixture on behalf of the running item, if it uses the same definition; return True on success.
 
-    Without the fixture manager return False.
+    Without the fixture manager, return False.
     """
     manager = getattr(running.session, "_fixturemanager", None)
     seen = manager.getfixturedefs(name, running) if manager is not None else None
@@ -204,7 +204,7 @@ def show_parameters_as(item: Any, shown: str) -> None:
 
 
 def note_parameter(item: pytest.Item, label: str) -> None:
-    """Append a parameter to an item's structured id, as in its name. Without ``_id`` (before 9.2) do nothing."""
+    """Append a parameter to an item's structured id, as in its name. Without ``_id`` (before 9.2), do nothing."""
     own: Any = getattr(item, "_id", None)
     if own is not None:
         params = label if own.params is None else f"{own.params}][{label}"
@@ -217,13 +217,13 @@ def note_parameter(item: pytest.Item, label: str) -> None:
 def is_begun(item: pytest.Item) -> bool:
     """Return True if an item has its fixture request, which pytest removes when the item ends.
 
-    Without ``_request`` return False.
+    Without ``_request``, return False.
     """
     return bool(getattr(item, "_request", False))
 
 
 def begin_logs(item: pytest.Item) -> None:
-    """Prepare an item's log like the set-up in ``logging-plugin``. Without its key do nothing."""
+    """Prepare an item's log like the set-up in ``logging-plugin``. Without its key, do nothing."""
     from _pytest import logging
 
     if (key := getattr(logging, "caplog_records_key", None)) is not None:
@@ -245,7 +245,7 @@ def end_turn(item: Any) -> None:
     In the terminal's list, replace a passed report by a report that reads from the item, because each report would
     occupy a kilobyte until the end. Keep a report with output, or with attributes of other plugins.
     """
-    # Without ``_storage`` use the stash itself, which has no clear().
+    # Without ``_storage``, use the stash itself, which has no clear().
     stash = getattr(item.stash, "_storage", item.stash)
     for key in _keys_of_a_turn():
         if key in stash:
@@ -298,7 +298,7 @@ def _of_item(ask: Callable[[Any], Any]) -> property:
 
 
 def check_interaction(call: pytest.CallInfo[Any], report: pytest.TestReport) -> bool:
-    """Return True if pytest would call ``pytest_exception_interact``. Without pytest's own check return False."""
+    """Return True if pytest would call ``pytest_exception_interact``. Without pytest's own check, return False."""
     from _pytest import runner
 
     check = getattr(runner, "check_interactive_exception", None)
@@ -308,7 +308,7 @@ def check_interaction(call: pytest.CallInfo[Any], report: pytest.TestReport) -> 
 def keep_named(session: pytest.Session, path: Path) -> None:
     """Make ``session.isinitpath`` return True for a file named on the command line.
 
-    From version 9 on, pytest forgets a file if its folder is also named. Without ``_initialpaths`` do nothing.
+    From version 9 on, pytest forgets a file if its folder is also named. Without ``_initialpaths``, do nothing.
     """
     known: frozenset[Path] | None = getattr(session, "_initialpaths", None)
     if known is not None:

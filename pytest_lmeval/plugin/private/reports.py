@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def log_handlers(config: pytest.Config) -> list[Any]:
-    """Return the handlers that store the running test's log. Without the plugin or its names return an empty list."""
+    """Return the handlers that store the running test's log. Without the plugin or its names, return an empty list."""
     plugin = config.pluginmanager.getplugin("logging-plugin")
     found = (getattr(plugin, name, None) for name in ("report_handler", "caplog_handler"))
     return [handler for handler in found if handler is not None]
@@ -24,7 +24,7 @@ def shows_logs(config: pytest.Config) -> bool:
 
 
 def is_capturing(config: pytest.Config) -> bool:
-    """Return True if pytest captures output. Without the plugin ``capturemanager`` return False."""
+    """Return True if pytest captures output. Without the plugin ``capturemanager``, return False."""
     return config.pluginmanager.hasplugin("capturemanager") and config.getoption("capture", "no") != "no"
 
 
@@ -62,14 +62,14 @@ def is_rerun(report: pytest.TestReport) -> bool:
 
 
 def crash_of(report: pytest.TestReport | pytest.CollectReport) -> Any:
-    """Return a failure's place and ``message`` for the short summary. Without ``reprcrash`` return None."""
+    """Return a failure's place and ``message`` for the short summary. Without ``reprcrash``, return None."""
     return getattr(report.longrepr, "reprcrash", None)
 
 
 def report_sections(item: pytest.Item) -> list[tuple[str, str, str]]:
     """Return the captured output of a test so far as (phase, kind, text), to modify in place.
 
-    Without ``_report_sections`` (pytest 7 to 9) return an empty list.
+    Without ``_report_sections`` (pytest 7 to 9), return an empty list.
     """
     sections = getattr(item, "_report_sections", None)
     return sections if isinstance(sections, list) else []
@@ -83,7 +83,7 @@ def show_internal_error(config: pytest.Config) -> None:
 
 
 def kept_reports(config: pytest.Config) -> dict[str, list[Any]] | None:
-    """Return the terminal's reports by category. Without a terminal return None."""
+    """Return the terminal's reports by category. Without a terminal, return None."""
     terminal = config.pluginmanager.getplugin("terminalreporter")
     return getattr(terminal, "stats", None)
 
@@ -102,7 +102,10 @@ def suite_properties(config: pytest.Config) -> list[Callable[[str, str], None]]:
 
 
 def change_suites(config: pytest.Config, change: Callable[[str], str]) -> None:
-    """Apply ``change`` to every text in the JUnit report before it is written. Without the private names do nothing."""
+    """Apply ``change`` to every text in the JUnit report before it is written.
+
+    Without the private names, do nothing.
+    """
     for plugin in config.pluginmanager.get_plugins():
         for reporter in getattr(plugin, "node_reporters_ordered", ()):
             for element in reporter.to_xml().iter():
@@ -114,19 +117,19 @@ def change_suites(config: pytest.Config, change: Callable[[str], str]) -> None:
 
 
 def uncaptured(config: pytest.Config) -> AbstractContextManager[None]:
-    """Return a context without capturing. Without the plugin ``capturemanager`` return a null context."""
+    """Return a context without capturing. Without the plugin ``capturemanager``, return a null context."""
     capture: Any = config.pluginmanager.getplugin("capturemanager")
     return nullcontext() if capture is None else capture.global_and_fixture_disabled()
 
 
 def end_capture(config: pytest.Config) -> None:
-    """Stop capturing before this process ends. Without the plugin ``capturemanager`` do nothing."""
+    """Stop capturing before this process ends. Without the plugin ``capturemanager``, do nothing."""
     capture: Any = config.pluginmanager.getplugin("capturemanager")
     if capture is not None:
         capture.suspend(in_=True)
 
 
 def ini_keys(config: pytest.Config) -> Sequence[str]:
-    """Return the ini file's keys, known or not. Without ``_inicfg`` or, before pytest 9, ``inicfg`` return no keys."""
+    """Return the ini file's keys, known or not. Without ``_inicfg`` or, before pytest 9, ``inicfg``, return no keys."""
     found = vars(config).get("_inicfg")
     return [*(vars(config).get("inicfg", ()) if found is None else found)]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def is_worker(config: pytest.Config) -> bool:
-    """Return True in a worker. Without ``config.workerinput`` return False."""
+    """Return True in a worker. Without ``config.workerinput``, return False."""
     return hasattr(config, "workerinput")
 
 
@@ -38,14 +38,14 @@ def input_of_worker(node: Any) -> dict[str, Any]:
 def output_to_controller(config: pytest.Config) -> dict[str, Any] | None:
     """Return this worker's mutable output to the controller, for values that execnet can send, or None outside workers.
 
-    Without ``config.workeroutput`` return None: the controller then knows tasks only from node ids.
+    Without ``config.workeroutput``, return None: the controller then knows tasks only from node ids.
     """
     output: dict[str, Any] | None = getattr(config, "workeroutput", None)
     return output
 
 
 def send_with_ids(config: pytest.Config, text: str) -> None:
-    """Send ``text`` to the controller as the last of this worker's node ids. Without ``sendevent`` do nothing."""
+    """Send ``text`` to the controller as the last of this worker's node ids. Without ``sendevent``, do nothing."""
     worker: Any = next((plugin for plugin in config.pluginmanager.get_plugins() if hasattr(plugin, "torun")), None)
     send: Callable[..., None] | None = getattr(worker, "sendevent", None)
     if send is None:
@@ -104,7 +104,7 @@ class Worker(Protocol):
 
 
 def is_controller(config: pytest.Config) -> bool:
-    """Return True if this process has workers that run the tests. Without the plugin ``dsession`` return False."""
+    """Return True if this process has workers that run the tests. Without the plugin ``dsession``, return False."""
     return bool(config.pluginmanager.hasplugin("dsession"))
 
 
@@ -146,7 +146,7 @@ def output_of(worker: object) -> Mapping[str, Any] | None:
 
 
 def worker_failures(config: pytest.Config) -> int:
-    """Return the number of failures in workers so far. Without the plugin ``dsession`` return 0."""
+    """Return the number of failures in workers so far. Without the plugin ``dsession``, return 0."""
     return int(getattr(config.pluginmanager.getplugin("dsession"), "countfailures", 0))
 
 

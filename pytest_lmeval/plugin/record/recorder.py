@@ -273,7 +273,7 @@ class Recorder:
 
 
 def _set_exit_code(session: pytest.Session, code: int) -> None:
-    """Set pytest's exit code; no other code does."""
+    """Set pytest's exit code; no other function sets it."""
     if session.exitstatus != code:
         session.exitstatus = code
     ending = sys.exception()

@@ -73,7 +73,7 @@ def ini_thresholds(config: pytest.Config) -> dict[str, float]:
 
 
 def ini_floors(config: pytest.Config) -> dict[str, float]:
-    """Return the ini file's floors by task name, or ``overall``."""
+    """Return the ini file's floors by task name, or under ``overall``."""
     return _named_numbers(config, "lm_min_scores")
 
 

@@ -1,4 +1,4 @@
-"""Limit the files that a process may reach, by the kernel's Landlock.
+"""Limit the files that a process may reach, with the kernel's Landlock.
 
 Landlock does not hide whether a file exists or what ``stat`` returns, and does not prevent a change of the working
 folder. The filter on system calls denies changes to modes, owners, times and attributes.

@@ -115,7 +115,7 @@ class Filter:
 
 
 def _regions(here: Machine, policy: Mapping[str, Action]) -> list[tuple[int, Action]]:
-    """Return the first number and the action of each run of numbers with one action."""
+    """Return the first number and the action of each range of numbers that share an action."""
     named = {here.numbers[name]: action for name, action in policy.items() if name in here.numbers}
     found: list[tuple[int, Action]] = []
     for number in range(here.ranges[-1][1] + 2):

@@ -1,8 +1,8 @@
 """Fork one confined child per program, watch them all, and end them.
 
-This process starts fresh, imports what programs commonly need, and confines itself. It knows only the limits and the
-working folder of each program: requests and answers pass through pipes that the server hands on without reading them.
-It ends with the process that started it, and its programs end with it.
+This process starts fresh, imports what programs commonly need, and confines itself. The server knows only the limits
+and the working folder of each program: requests and answers pass through pipes that the server hands on without reading
+them. The server ends with the process that started it, and the programs end with the server.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Ignore denied calls that honest programs make out of habit in their own folder.
 
-The filter cannot see which file a change of mode or times is for, so it denies all of them. It also denies shared
-memory without a file, because no limit applies to it. A process that shares memory with no other process can use
-private memory instead.
+The filter cannot see which file a change of mode or times is for, so it denies all of them. The filter also denies
+shared memory without a file, because no limit applies to such memory. A process that shares memory with no other
+process can use private memory instead.
 """
 
 from __future__ import annotations

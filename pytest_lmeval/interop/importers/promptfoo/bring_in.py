@@ -1,4 +1,4 @@
-"""Turn a config into files: tests with equal checks share a data file, and each prompt is a variant of it."""
+"""Turn a config into files: tests with equal checks share a data file, and each prompt is a variant of that file."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def _identity(adapter: Any, made: Made) -> Identity:
 
 
 def options_of(adapter: Any) -> Mapping[str, object]:
-    """Return an adapter's attribute ``options`` and the options it was created with, without API keys."""
+    """Return an adapter's attribute ``options`` and the options that created the adapter, without API keys."""
     own = getattr(adapter, "options", None)
     options = {**made_with(adapter).options, **(own if isinstance(own, Mapping) else {})}
     return {name: value for name, value in options.items() if not str(name).startswith(_ACCESS)}
@@ -156,7 +156,7 @@ def is_of_project(kind: type) -> bool:
 
 
 def _is_of_python(name: str) -> bool:
-    """Return True if an imported module is from the standard library, not a project's module of the same name."""
+    """Return True if an imported module is from the standard library, and not a project's module of the same name."""
     file = getattr(sys.modules.get(name), "__file__", None)
     is_named_so = name.partition(".")[0] in sys.stdlib_module_names
     return is_named_so and (not isinstance(file, str) or Path(file).is_relative_to(_PYTHON))

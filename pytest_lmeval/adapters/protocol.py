@@ -54,10 +54,10 @@ class RunningAdapter(ModelAdapter, Protocol):
         """Raise UsageError unless the adapter can answer every selected ``(task, id)``; called once, before the run."""
 
     def close(self) -> None:
-        """Release resources; called once, after the run."""
+        """Release resources; the run calls this once at its end."""
 
     async def aclose(self) -> None:
-        """Release resources; called once, after the run, in the event loop of ``complete``."""
+        """Release resources; the run calls this once at its end, in the event loop of ``complete``."""
 
     def as_judge(self) -> ModelAdapter:
         """Return the adapter that answers a judge's requests in place of this adapter."""

@@ -71,7 +71,7 @@ def _ask_kind(
 def unusable(adapter: Any, error: BaseException, passthrough: tuple[type[BaseException], ...] = ()) -> AdapterError:
     """Convert an exception that the adapter raised into the error of its requests.
 
-    Exceptions that stop the run are raised again; a SystemExit from a client library does not stop it.
+    Exceptions that stop the run are raised again; a SystemExit from a client library does not stop the run.
     """
     if isinstance(error, (KeyboardInterrupt, GeneratorExit, *passthrough)):
         raise error

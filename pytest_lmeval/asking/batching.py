@@ -164,7 +164,7 @@ class BatchTransport:
         return [with_attempts(answer, tries) for answer, tries in zip(self._noted(answers), attempts, strict=True)]
 
     def _one_by_one(self, requests: Sequence[Request], answers: list[Answer], attempts: list[int]) -> list[Answer]:
-        """Return the final answers; resend each request alone if its call raised."""
+        """Return the final answers; if a call raised an exception, send each of its requests again alone."""
         spoilt = [number for number, answer in enumerate(answers) if is_of_several(answer)]
         others = [number for number in range(len(answers)) if number not in spoilt]
         noted = zip(others, self._noted([answers[number] for number in others]), strict=True)

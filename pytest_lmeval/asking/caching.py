@@ -136,7 +136,7 @@ class CachedAnswers:
         self._cache.store.put(self._key(request, kind), kept, self._name)
 
     def _kind(self, request: Request) -> str:
-        """Return the mode whose keys apply to the request, ``sampled`` or ``use``; "" if its answer is not reused."""
+        """Return the mode whose keys apply to the request (``sampled`` or ``use``), or "" if no answer is reused."""
         if self._mode == "sampled" or _is_draw(request):
             return "sampled"
         return "" if self._is_sampled(request) else "use"

@@ -47,7 +47,7 @@ class Job:
 
 
 class JobProgress:
-    """A job's progress: its answers by number, with None for a missing answer, and ``left``, the number missing."""
+    """A job's progress: its answers by number, with None for missing answers, and ``left``, the number of these."""
 
     __slots__ = ("answers", "begun", "left")
 

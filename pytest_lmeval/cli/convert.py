@@ -17,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Convert the data set, and print the command to run the result."""
+    """Convert the data set, and print the command that runs the result."""
     written = KINDS[options.kind](options.source, options.destination)
     recordings = [path for path in written if path.name.endswith(".replay.jsonl")]
     adapter = f"replay:{recordings[0]}" if recordings else "SPEC"

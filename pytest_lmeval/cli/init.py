@@ -1,4 +1,4 @@
-"""``lmeval init [DIR]``: write the files a project needs to run evals in pull requests."""
+"""``lmeval init [DIR]``: write the files that a project needs to run evals in pull requests."""
 
 from __future__ import annotations
 

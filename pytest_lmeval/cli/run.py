@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run pytest in a separate process; return its exit code, but 3 in place of 0 if the board is not complete."""
+    """Run pytest in a separate process; return its exit code, but 3 instead of 0 if the board is incomplete."""
     if options.arguments in (["-h"], ["--help"]):
         print(options.help(), end="")
         return 0

@@ -168,7 +168,7 @@ def _json_of_harness(found: FolderCheck) -> Mapping[str, Any]:
 class _Checked:
     """The results of a check: task files, Python files with evals, rejected files, and folders without a task.
 
-    ``config`` holds errors in parameter values, ``lacking`` tasks' missing packages, with path and line.
+    ``config`` holds errors in parameter values, and ``lacking`` holds tasks' missing packages, each with path and line.
     """
 
     files: Mapping[Path, LoadedFile]

@@ -218,7 +218,7 @@ def _shown(calls: Sequence[Call]) -> str:
 
 
 class _Calls:
-    """The calls in a trace; a call of the model and the step that executes it count once.
+    """The calls in a trace; a call of the model and the step that executes this call count once.
 
     The two are one call if their names and arguments are equal. ``doubtful`` are pairs of a call of the model and a
     later step with other arguments. ``as_one`` counts each such pair as one call, and ``apart`` counts it as two calls.

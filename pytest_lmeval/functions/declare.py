@@ -314,7 +314,7 @@ class DataRows(NamedTuple):
 
     @property
     def numbered(self) -> bool:
-        """True if no row has its own id."""
+        """True if no row has an ``id``."""
         return all(row.get("id") is None for row in self.rows)
 
     def at(self, places: Sequence[int]) -> DataRows:

@@ -68,7 +68,7 @@ def _point(lm: LmBase) -> None:
 
 
 def _shared(before: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that are the same for each repeat."""
+    """Return the variables that have the same values for each repeat."""
     found = {name: before.get(name, value) for name, value in _DEFAULTS.items()}
     found[_TYPE] = before.get(_TYPE, _api_type(before))
     if any(name.lower().endswith("_proxy") and name not in _NO_PROXY for name, value in os.environ.items() if value):

@@ -271,7 +271,7 @@ class ExampleState:
 
 @contextmanager
 def allow_failures(state: ExampleState, made: object) -> Iterator[None]:
-    """Allow requests to fail if they begin within the block; ``made`` is the recorded call."""
+    """Allow requests that begin within the block to fail; ``made`` is the recorded call."""
     state.unused.mark_used(made)
     state.may_fail += 1
     try:
@@ -302,7 +302,7 @@ def open_request(
 
 
 def close_answered(state: ExampleState, step: Step, answer: Completion) -> Completion:
-    """Record the answer to a step's request, and return the answer with this run's own call ids."""
+    """Record the answer to a step's request, and return the answer with call ids of this run."""
     if answer.tool_calls:
         answer = _with_own_ids(state, step, answer)
     step.ms = answer.latency_ms if answer.latency_ms is not None else state.now_ms - step.start_ms

@@ -23,7 +23,7 @@ from pytest_lmeval.types import Generate, Media, Message
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """A judge's grade of a text by a rubric, in [0, 1], and the reason.
+    """A judge's grade in [0, 1] for a text, based on a rubric, and the reason.
 
     A grade raises TypeError when used as a condition, because it would always be true.
     """
@@ -76,7 +76,7 @@ class Inquiry:
 
 
 def material(method: str, value: object) -> str:
-    """Return a text unchanged, and any other value as JSON; raise ScoringError for a value without JSON."""
+    """Return a text unchanged, and any other value as JSON; raise ScoringError if JSON cannot represent it."""
     if isinstance(value, str):
         return value
     if media_in(value):

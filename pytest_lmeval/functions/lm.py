@@ -258,9 +258,9 @@ class Lm(LmBase):
         The request obeys the run's retries and limits, and becomes a step. Without an answer, this raises AdapterError.
         Even if the function catches it, the example is an error, unless the request has ``may_fail`` or begins within
         ``with lm.may_fail():``. ``temperature``, ``model`` and ``options``, such as ``{"seed": 1}``, override the
-        adapter's settings, if it accepts them. ``tools`` are functions that the model may call. Each tool is a function
-        from ``lm.tool``, or a mapping with ``name``, ``description`` and ``parameters``, a JSON Schema. The answer's
-        ``tool_calls`` are the calls that the model requests.
+        adapter's settings, if the adapter accepts these options. ``tools`` are functions that the model may call. Each
+        tool is a function from ``lm.tool``, or a mapping with ``name``, ``description`` and ``parameters``, a JSON
+        Schema. The answer's ``tool_calls`` are the calls that the model requests.
         """
         state = self._running
         state.check_is_running("lm.ask")
@@ -352,7 +352,7 @@ class Lm(LmBase):
     ) -> Coroutine[Any, Any, McpServer]:
         """Return a server of the Model Context Protocol: its ``tools`` for ``lm.ask``, and ``await server.call(...)``.
 
-        ``server`` is a command, with its parts in a list or a text, or an http address. Calls of the server's tools are
+        ``server`` is an http address, or a command as a text or as a list of its parts. Calls of the server's tools are
         recorded as steps, like calls of a function from :meth:`tool`. With ``replay:``, no server starts. The command
         runs with the few environment variables that the SDK passes on, and with ``env``. The server ends with the
         example. With ``shared``, one server lasts until the run ends, and all examples with the same command or address

@@ -128,7 +128,7 @@ class Runner:
                 example.task.cancel()
 
     def _end(self, example: Running, task: asyncio.Task[None]) -> None:
-        """Mark an example as ended; make it an error if it was cancelled, but not by the run."""
+        """Mark an example as ended; make it an error if anything but the run cancelled it."""
         if not example.outcomes and not example.is_cancelled:
             example.outcomes.append(Outcome(example.states[0], AdapterError(_CANCELLED), 0.0))
         example.done.set()

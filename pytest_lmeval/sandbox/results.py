@@ -15,7 +15,7 @@ CodeStatus = Literal["pass", "assertion_fail", "syntax_error", "timeout", "error
 class Limits:
     """The resources that one program may use.
 
-    ``cpu_s``, the CPU seconds of the program and the processes it starts, is the limit that decides. ``wall_s`` only
+    ``cpu_s`` is the main limit: the CPU seconds of the program and of the processes that it starts. ``wall_s`` only
     guards against programs that wait forever; its default, ``10 * cpu_s + 10`` seconds, allows for a busy machine. If
     ``/proc`` exists, a program that only sleeps is ended earlier: after ``cpu_s`` plus two seconds at a stretch, or
     twice as long in total. ``memory_bytes`` (address space; None for no limit), ``file_bytes`` and ``open_files`` apply
@@ -76,8 +76,8 @@ class Answer:
 class ProgramRun:
     """The outcome of one program.
 
-    ``status`` is ``pass`` if the sandbox saw no failure; the caller decides if the values are right. ``answers`` always
-    has one entry per request. ``stdout`` and ``stderr`` are the ends of the streams; ``stdout_whole`` is true if
+    ``status`` is ``pass`` if the sandbox saw no failure; the caller decides whether the values are right. ``answers``
+    always has one entry per request. ``stdout`` and ``stderr`` are the ends of the streams; ``stdout_whole`` is true if
     ``stdout`` is complete. ``forgeable`` is true if the caller's tests relied on something that only the program
     vouches for.
     """

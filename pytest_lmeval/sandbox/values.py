@@ -72,7 +72,7 @@ def room(payload: bytes) -> int:
 
 
 def _room_of_text(payload: bytes) -> int:
-    """Return the bytes of the texts if each has the widest character, whose width Python uses for the whole text."""
+    """Return the bytes that the texts take if each has the widest character, whose width applies to the whole text."""
     if rb"\u" not in payload:
         return len(payload)
     # An escaped backslash begins no escape.

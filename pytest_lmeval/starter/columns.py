@@ -37,7 +37,7 @@ class QuestionRows:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The different answers if they are few, as in a classification; else an empty tuple."""
+        """The distinct answers if there are only a few, as in a classification; otherwise an empty tuple."""
         labels = tuple(sorted(dict.fromkeys(self.answers)))
         are_labels = len(labels) <= min(_MOST_LABELS, len(self.answers) // 2)
         # Labels become part of a template and a prompt.

@@ -1,4 +1,4 @@
-"""The workflow of a new project: install the project, run against the baseline, comment on the pull request."""
+"""The workflow of a new project: install the project, run against the baseline, and comment on the pull request."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _WORKFLOW = ".github/workflows/evals.yml"
 
 @dataclass(frozen=True, slots=True)
 class StarterFile:
-    """A file of the starter: its new text, or None if it was kept, and a note."""
+    """A file of the starter: its new text, or None if the file stays unchanged, and a note."""
 
     path: Path
     text: str | None
@@ -58,7 +58,7 @@ def _new(folder: Path, files: Mapping[str, str]) -> Iterator[StarterFile]:
 
 
 def _settings(folder: Path, model: ChosenModel, beginning: Beginning) -> Iterator[StarterFile]:
-    """Yield the setting of pytest that names the model, and the profile of a model with an address."""
+    """Yield the pytest setting that names the model, and the profile of a model that has an address."""
     path, table, found = pytest_settings(folder)
     # Without any configuration of pytest, evals could not import the project.
     beside = {} if found or path.name != "pyproject.toml" or not beginning.imports else {"pythonpath": ["."]}

@@ -15,7 +15,7 @@ _PIECES = {
 
 
 class StreamedMessage:
-    """The blocks of a message that have arrived."""
+    """The blocks of a message that have arrived so far."""
 
     def __init__(self) -> None:
         self.has_content = False

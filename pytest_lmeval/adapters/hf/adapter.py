@@ -64,7 +64,7 @@ class HfAdapter:
 
     @property
     def think_tags(self) -> tuple[str, str] | None:
-        """The tags around the model's thoughts; set by the run."""
+        """The tags around the model's thoughts; the run sets them."""
         return self._prompts.think_tags
 
     @think_tags.setter
@@ -254,7 +254,7 @@ def _too_large(row: Any, reason: str) -> AdapterError:
 
 
 def _set_threads(wanted: int | None, device: str) -> int:
-    """Set the number of torch's threads, and return the earlier number."""
+    """Set the number of torch's threads, and return the previous number."""
     import torch
 
     before = int(torch.get_num_threads())

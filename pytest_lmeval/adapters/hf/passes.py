@@ -14,8 +14,8 @@ from pytest_lmeval.adapters.hf.rows import AnyRow, Batch, rows_of
 def can_go_on(model: Any) -> bool:
     """Return True if ``model`` can continue from keys and values that were computed for other rows.
 
-    Only the library's models with full attention in all layers can do so. Layers with sliding windows, recurrence or
-    compression keep a different kind of state.
+    Only the library's models with full attention in all layers can continue in this way. Layers with sliding windows,
+    recurrence or compression keep a different kind of state.
     """
     config = model.config.get_text_config()
     layers = set(getattr(config, "layer_types", None) or ["full_attention"])

@@ -62,7 +62,7 @@ class Prompts:
     def read(self, request: Generate) -> tuple[list[int], bool]:
         """Return the tokens for ``request``, and True if the prompt ends within thoughts.
 
-        Raise AdapterError for a request that the tokenizer or its template cannot write.
+        Raise AdapterError for a request that the tokenizer or its template cannot represent.
         """
         if not self.is_chat and request.tools:
             raise AdapterError("tools need a chat template, and the tokenizer has none, or the option chat is false")
@@ -104,7 +104,7 @@ class Prompts:
         return text
 
     def split_requests(self, requests: Sequence[LogLikelihood]) -> list[tuple[list[int], int] | AdapterError]:
-        """Return the tokens of each request, and the number of tokens of its continuation, or an error.
+        """For each request, return its tokens and the number of tokens in its continuation, or an error.
 
         The context consists of the tokens that the text shares with the context alone. If the tokenizer joins the last
         characters of the context (most often a space) with the first characters of the continuation, the joint token

@@ -24,7 +24,7 @@ _SECONDS = re.compile(r"\d{1,9}(\.\d{1,9})?")
 
 
 class AttemptTimeout(TransientError, AdapterTimeout):
-    """An attempt took too long. The engine retries it; the example times out if no retry succeeds."""
+    """An attempt took too long. The engine retries the request; the example times out if no retry succeeds."""
 
 
 def worth_retrying(status: int) -> bool:

@@ -94,7 +94,7 @@ class ServerOptions:
     def cost(
         self, prompt_tokens: int | None, completion_tokens: int | None, usage: Mapping[str, object] = NOTHING
     ) -> float | None:
-        """Return the price of these tokens, or without prices the ``cost`` in the server's ``usage``.
+        """Return the price of these tokens; without prices, return the ``cost`` in the server's ``usage``.
 
         Return None if both are unknown.
         """

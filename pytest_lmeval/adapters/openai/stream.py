@@ -94,7 +94,7 @@ class StreamedChoice:
         return self.reason is not None or bool(self.error)
 
     def add(self, event: Mapping[str, object]) -> None:
-        """Add an event; raise ValueError or TypeError if it is not part of an answer."""
+        """Add an event; raise ValueError or TypeError if the event is not part of an answer."""
         self.beside |= {
             name: event[name] for name in ("model", "system_fingerprint", "usage") if event.get(name) is not None
         }

@@ -88,7 +88,7 @@ class Pool:
         return [{"node": facts.node, "pid": facts.pid} for facts in members]
 
     def close(self) -> None:
-        """Let all replicas close their adapters, then end them and the thread."""
+        """Let all replicas close their adapters; then end the replicas and the thread."""
         if self._closed:
             return
         self._closed = True

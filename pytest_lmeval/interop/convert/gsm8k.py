@@ -51,7 +51,7 @@ def _task_record(example_id: str, record: dict[str, Any], place: str) -> dict[st
 
 
 def _answer_key(record: dict[str, Any]) -> str:
-    """Return the key of the right answer; a file with recorded solutions has another key."""
+    """Return the key of the right answer; a file with recorded solutions uses a different key."""
     return "answer" if isinstance(record.get("answer"), str) and "ground_truth" not in record else "ground_truth"
 
 

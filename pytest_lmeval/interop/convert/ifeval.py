@@ -104,9 +104,9 @@ _PATTERNS: Mapping[str, tuple[str, Callable[[Given], str]]] = {
 def convert_ifeval(source: Path, destination: Path) -> list[Path]:
     """Write ``ifeval.jsonl``, and ``ifeval.left_out.txt`` if records were skipped; return the paths.
 
-    ``source`` is ``input_data.jsonl``: per line ``key``, ``prompt``, ``instruction_id_list`` and ``kwargs``. A record
-    passes if all its checks pass; its score is the share of its checks that pass. A record with an instruction that has
-    no check is skipped; the text file counts such records by instruction.
+    ``source`` is ``input_data.jsonl``; each line has ``key``, ``prompt``, ``instruction_id_list`` and ``kwargs``. A
+    record passes if all its checks pass; its score is the share of its checks that pass. A record with an instruction
+    that has no check is skipped; the text file counts such records by instruction.
     """
     tasks: list[dict[str, Any]] = []
     lacking: Counter[str] = Counter()

@@ -25,7 +25,7 @@ _REPLY = "Reply with the whole program, imports and helper functions included, i
 def convert_humaneval(source: Path, destination: Path) -> list[Path]:
     """Write ``humaneval.jsonl`` and the canonical solutions as ``canonical.replay.jsonl``; return the two paths.
 
-    ``source`` is ``HumanEval.jsonl``, or ``.jsonl.gz``: per line ``task_id``, ``prompt``, ``entry_point``,
+    ``source`` is ``HumanEval.jsonl``, or ``.jsonl.gz``; each line has ``task_id``, ``prompt``, ``entry_point``,
     ``canonical_solution`` and ``test``.
     """
     return _write_programs(source, destination, "humaneval", _humaneval)
@@ -41,8 +41,8 @@ def _humaneval(record: dict[str, Any], place: str) -> tuple[dict[str, Any], str]
 def convert_mbpp(source: Path, destination: Path) -> list[Path]:
     """Write ``mbpp.jsonl`` and the solutions of the data set as ``canonical.replay.jsonl``; return the two paths.
 
-    ``source`` is ``mbpp.jsonl``: per line ``task_id``, ``text``, ``code``, ``test_setup_code`` and ``test_list``. The
-    prompt shows all tests, since they name the function.
+    ``source`` is ``mbpp.jsonl``; each line has ``task_id``, ``text``, ``code``, ``test_setup_code`` and ``test_list``.
+    The prompt shows all tests, since they name the function.
     """
     return _write_programs(
         source, destination, "mbpp", lambda record, place: (_mbpp(record, place), _code(record, "code", place))
@@ -102,7 +102,10 @@ def _write_programs(
 
 
 def _program_task(id: str, prompt: str, tests: str, entry_point: str) -> dict[str, Any]:
-    """Return the record of a task whose answer is a program. The tests decide; the target is a placeholder."""
+    """Return the record of a task whose answer is a program.
+
+    The tests decide the score, so the target is only a placeholder.
+    """
     extras = {"tests": tests, "entry_point": entry_point}
     return {"id": id, "prompt": prompt, "targets": ["check"], "metric": "code_exec", "extras": extras}
 

@@ -148,7 +148,7 @@ def remarks_on_named(config: pytest.Config) -> list[str]:
 
 
 def why_nothing(config: pytest.Config) -> str:
-    """Return why a run that collected no tests found no tasks either, or ""."""
+    """If a run collected no tests, return why it found no tasks either, or ""."""
     from pytest_lmeval.formats.files import has_tasks
 
     where = places(config)

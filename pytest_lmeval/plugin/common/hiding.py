@@ -30,7 +30,7 @@ def hide_secrets(config: pytest.Config) -> None:
 
 
 def clean(report: pytest.TestReport, item: pytest.Item) -> None:
-    """Make a test's report safe to send and show; in an example's report, also escape commands."""
+    """Make a test's report safe to send and show; in an example's report, also escape terminal and CI commands."""
     _change(report, _escaped)
     _change_properties(report, _escaped)
     scrub_report(report, scrubber_of_run(item.config))

@@ -1,4 +1,4 @@
-"""Start the eval functions of one process, and await and score each function when pytest reaches it."""
+"""Start the eval functions of one process; await and score each function when pytest reaches its item."""
 
 from __future__ import annotations
 

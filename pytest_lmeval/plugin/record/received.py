@@ -205,7 +205,7 @@ class Ending:
         """Return the exit code for a run with this ``decision``.
 
         ``missing`` means that some examples lack a result, ``has_board`` that leaderboard.json was written, and
-        ``unwritten`` that another report was not.
+        ``unwritten`` that another report was not written.
         """
         if self.status == pytest.ExitCode.USAGE_ERROR or self.interrupted:
             return self.status

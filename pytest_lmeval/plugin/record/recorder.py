@@ -189,7 +189,7 @@ class Recorder:
             json_report["exitcode"] = json_report.get("exitcode") or self.records.code
 
     def waiting(self, in_flight: int, wait: Any) -> None:
-        """Update the progress if it is due, with the number of requests in flight and the current ``wait``."""
+        """If an update is due, show the progress, with the number of requests in flight and the current ``wait``."""
         if self.records is not None:
             self.records.show_progress(in_flight, wait)
 

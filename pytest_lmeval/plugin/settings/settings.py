@@ -93,7 +93,7 @@ def max_line_bytes(config: pytest.Config) -> int:
 
 
 def apply_ini_limits(config: pytest.Config) -> None:
-    """Apply the limits on data sets and media, check ``lm_forward_paths``; raise pytest.UsageError for a bad value."""
+    """Apply limits on data sets and media, and check ``lm_forward_paths``; raise pytest.UsageError for a bad value."""
     if size := config.getini("lm_max_data_bytes"):
         from pytest_lmeval.data.limits import set_max_data_bytes
 

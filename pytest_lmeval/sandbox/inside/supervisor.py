@@ -23,7 +23,7 @@ TICK_MS = 20
 
 
 def main(request: int, result: int, control: int) -> NoReturn:
-    """Run one program on the pipes ``request`` and ``result`` until it ends or ``control`` does."""
+    """Run one program on the pipes ``request`` and ``result`` until the program or the pipe ``control`` ends."""
     owner = os.getppid()
     setup = wire.receive(request)
     layers.adopt_orphans()

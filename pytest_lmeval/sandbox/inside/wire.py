@@ -4,8 +4,8 @@
 a tag: ``{"tuple": [...]}``, ``{"set": [...]}``, ``{"dict": [[key, value], ...]}``, ``{"bytes": "6869"}``, ``{"float":
 "nan" | "inf" | "-inf"}``. Any other type raises `UnfitError`.
 
-A frame is a payload after its length. Frames to the parent hold ASCII JSON. Frames to the child hold ``marshal`` data:
-the sender is trusted, and importing ``json`` takes as long as starting the interpreter.
+A frame is a payload, preceded by its length. Frames to the parent hold ASCII JSON. Frames to the child hold ``marshal``
+data: the sender is trusted, and importing ``json`` takes as long as starting the interpreter.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def unpack(item: Any, hashable: bool = False) -> Any:
 
 
 def frame(payload: bytes) -> bytes:
-    """Return ``payload`` after its length."""
+    """Return ``payload``, preceded by its length."""
     return len(payload).to_bytes(PREFIX, "big") + payload
 
 

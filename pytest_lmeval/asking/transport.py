@@ -23,9 +23,9 @@ class Job:
     """Requests to be sent together; ``spans`` maps each key to its requests.
 
     ``failure`` is an exception that stops the run. A thread of the transport calls ``on_answer`` once with the answered
-    or failed job, and then sets it to None. Waiting for the job includes this call. ``talks`` holds one conversation
-    per request, if any request may have follow-ups. ``is_kept`` means that the answers are recorded. ``known`` are
-    answers by position that need not be requested.
+    or failed job, and then sets ``on_answer`` to None. Waiting for the job includes this call. ``talks`` holds one
+    conversation per request, if any request may have follow-ups. ``is_kept`` means that the answers are recorded.
+    ``known`` are answers by position that need not be requested.
     """
 
     requests: list[Request] = field(default_factory=list)

@@ -319,7 +319,7 @@ def _with_own_ids(state: ExampleState, step: Step, answer: Completion) -> Comple
     """Replace an answer's call ids with ids that are derived from the request.
 
     Later requests, which contain the ids, are looked up by their text. Each id is therefore unique in its example, and
-    the same whether the answer comes from the model, a ledger or the cache.
+    does not depend on whether the answer comes from the model, a ledger or the cache.
     """
     asked = f"{state.repeat} {step.key} {_equal_before(state, step)}"
     calls = []

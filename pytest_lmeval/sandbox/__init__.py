@@ -2,8 +2,9 @@
 
 Each program runs in its own process, without the user's environment, in an empty private working folder, with limits on
 CPU time, memory, files and processes. The process receives one request at a time and answers with plain data on a
-dedicated pipe. The expected answers never enter that process, because the caller compares them. The exit status and the
-output never decide a score. A ``check(candidate)`` runs in a second process that shares nothing with the program.
+dedicated pipe. The caller compares values with the expected answers, which never enter that process. The exit status
+and the output never decide a score. A ``check(candidate)`` runs in a second process that shares nothing with the
+program.
 
 At the level ``confined``, the kernel also denies the program the network, access to other processes, new processes, and
 every file except the standard library and its working folder. The other levels have only the separate process and the

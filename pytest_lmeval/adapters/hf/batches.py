@@ -35,8 +35,8 @@ class BatchLimits:
 class Size(NamedTuple):
     """The size of a batch: its numbers of families and rows, and for each kind of token the largest number in a row.
 
-    ``rest`` is the number of tokens of a row that its family does not share, ``real`` the number of tokens in the batch
-    without padding.
+    ``rest`` is the number of tokens of a row that its family does not share, and ``real`` is the number of tokens in
+    the batch without padding.
     """
 
     families: int = 0

@@ -106,10 +106,10 @@ class Prompts:
     def split_requests(self, requests: Sequence[LogLikelihood]) -> list[tuple[list[int], int] | AdapterError]:
         """For each request, return its tokens and the number of tokens in its continuation, or an error.
 
-        The context consists of the tokens that the text shares with the context alone. If the tokenizer joins the last
-        characters of the context (most often a space) with the first characters of the continuation, the joint token
-        belongs to the continuation. At least one token precedes the continuation. If the context has no tokens, this is
-        the BOS token, or the EOS token of a tokenizer without BOS.
+        The context's tokens are the leading tokens that are the same with and without the continuation. If the
+        tokenizer joins the last characters of the context (most often a space) with the first characters of the
+        continuation, the joint token belongs to the continuation. At least one token precedes the continuation. If the
+        context has no tokens, this is the BOS token, or the EOS token of a tokenizer without BOS.
 
         The chat template formats a context that consists of messages. A single tokenizer call reads all texts, because
         a call for each short text could take longer than the model. Requests that move whitespace are split as

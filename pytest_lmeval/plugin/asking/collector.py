@@ -49,7 +49,7 @@ def collect_task_file(path: Path, root: Path, parent: pytest.Collector) -> TaskF
 
 
 def _named_in_vain(path: Path, parent: pytest.Collector) -> str:
-    """Return why a file in a named folder has no task; pytest itself reports a file that is named without its folder."""
+    """Return why a file in a named folder has no task; pytest itself reports files that are named without a folder."""
     where = places(parent.config)
     if not (path in where.named_files and where.is_below(path) and any(map(path.is_relative_to, where.named))):
         return ""

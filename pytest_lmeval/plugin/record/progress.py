@@ -49,7 +49,7 @@ class Progress:
         self._waited_for = ""
 
     def tick(self, in_flight: int | None, wait: Wait | LongestTest | None = None) -> None:
-        """Update the progress if it is due; without a terminal, report every wait at once.
+        """Update the progress if it is due; without a terminal, report every wait immediately.
 
         ``in_flight`` is None if only the workers know the number.
         """

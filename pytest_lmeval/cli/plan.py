@@ -147,11 +147,11 @@ def _assumed(found: SuitePlan, suite: Suite, noise: Mapping[str, Noise]) -> Iter
     together = [task.task for task in found.tasks if task.shared is not None and of[task.task].shared is None]
     if together:
         yield (
-            f"flips in a cluster are assumed to happen together{_of(together, of)}, the careful end: a run with "
+            f"flips in a cluster are assumed to happen together{_of(together, of)}, a cautious assumption: a run with "
             "--lm-repeats measures it"
         )
     if graded := [task for task in of if of[task].loss is None and any(each.is_graded for each in suite[task])]:
-        yield f"scores are assumed to fall from 1 to 0{_of(graded, of)}, the careful end: --from RUN measures them"
+        yield f"scores are assumed to fall from 1 to 0{_of(graded, of)}, which is cautious: --from RUN measures them"
 
 
 def _of(tasks: Sequence[str], every: Collection[str]) -> str:

@@ -80,7 +80,7 @@ def test_examples_that_share_a_cluster_show_less(lmeval: Lmeval, folder: Path) -
     assert ["120", "120", "30", "10.0", "%"] == rows["shared"][1:6]
     assert float(rows["alone"][6]) < float(rows["shared"][6])
     assert ["240", "240", "150"] == rows["overall"][1:4]
-    assert "flips in a cluster are assumed to happen together in shared, the careful end" in out
+    assert "flips in a cluster are assumed to happen together in shared, a cautious assumption" in out
     assert "10.0 % flips by chance is an assumption: a run with --lm-repeats measures it; --flip F sets it" in out
     assert "clusters" in out.partition("takes")[2]
 
@@ -187,7 +187,7 @@ def test_graded_scores_without_a_run_are_planned_with_care(lmeval: Lmeval, folde
     path.write_text(path.read_text().replace("exact_match", "f1"))
     _, out, _ = lmeval("plan", "--drop=0.5")
 
-    assert "scores are assumed to fall from 1 to 0, the careful end: --from RUN measures them" in out
+    assert "scores are assumed to fall from 1 to 0, which is cautious: --from RUN measures them" in out
 
 
 @pytest.mark.parametrize("arguments", BAD)

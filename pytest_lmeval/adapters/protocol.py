@@ -44,7 +44,7 @@ class AnsweringAdapter(ModelAdapter, Protocol):
         """Return the log-probability of each continuation; an async method receives one request per call."""
 
     def plan_window(self, requests: list[Request]) -> Sequence[Sequence[int]]:
-        """Divide a window's requests, all of one kind, into calls: lists that contain each position once."""
+        """Divide a window's requests, all of one kind, into calls: lists that together contain each position once."""
 
 
 class RunningAdapter(ModelAdapter, Protocol):

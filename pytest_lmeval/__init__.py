@@ -118,7 +118,7 @@ _HOMES = {
     ),
 }
 
-__version__ = "0.2.1"
+__version__ = "0.3.0"
 __all__ = sorted(name for names in _HOMES.values() for name in names)
 
 

@@ -58,7 +58,7 @@ TWICE = ""
 # where the name of a metric is compared with that of turns or of checks, whose tasks are of classes of their own.
 PLACES = {
     r"example\.metadata(?:\[|\.get\()|\" in [\w.]*example\.metadata\b": 6,
-    r"\b(?:dict|Mapping)\[str, Any\]": 1000,
+    r"\b(?:dict|Mapping)\[str, Any\]": 1001,
     r"[!=]= (?:TURNS|CHECKS)\b|\b(?:TURNS|CHECKS) [!=]=|\bin \([^)]*\b(?:TURNS|CHECKS)\b": 3,
 }
 

@@ -14,7 +14,7 @@ Repeats = Sequence[float]
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """The noise of a task; None if the run did not measure it.
+    """The noise of a task; a field is None if the run did not measure it.
 
     ``flips`` is the share of examples that flip by chance between two runs with one response per example: twice the
     variance of an example's scores. ``shared`` is 0.0 if the scores in a cluster vary independently, and 1.0 if they

@@ -1,7 +1,7 @@
 """The pytest plugin: collects task files as items, runs them, and produces a leaderboard.
 
 This module only defines hooks and fixtures; the subpackages do the work. Every pytest run in the environment imports
-this module, so its imports must be cheap. A conftest may override each fixture.
+this module, so its imports must be cheap. A conftest may override any of these fixtures.
 """
 
 from __future__ import annotations

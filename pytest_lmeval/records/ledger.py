@@ -91,7 +91,7 @@ class Ledger:
         self._write(result_line(line))
 
     def stored(self, line: str) -> StoredLine | None:
-        """Return the place of the result that was added last; None if the ledger has stopped."""
+        """Return the place of the result that was added last; None if the ledger is not open, or a write has failed."""
         if self._file is None or self.failure is not None:
             return None
         from pytest_lmeval.records.stored import StoredLines

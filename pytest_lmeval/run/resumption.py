@@ -35,7 +35,7 @@ class Resumption:
         return self._is_own and (self._held is None or self._held.goes_on)
 
     def takes(self, result: ExampleResult) -> bool:
-        """Return True if the ledger contains a result, which need not be written again; count it."""
+        """Return True if the ledger already contains ``result``, so that it need not be written; count it."""
         held = None if self._held is None else self._held.results.get((result.task, result.id))
         if held is None or not all(getattr(held, name) == getattr(result, name) for name in _DECISIVE):
             return False

@@ -175,7 +175,7 @@ def combine(estimates: Sequence[tuple[float, tuple[float, float]]]) -> tuple[flo
     """Return a 95 % interval for the mean of independent estimates, each of which has a 95 % interval.
 
     Like standard deviations, the distances to the ends add up as squares, on each side (G. Y. Zou and A. Donner,
-    Statistics in Medicine 27, 2008). The interval may be lopsided; it has a width even if all answers are right.
+    Statistics in Medicine 27, 2008). It may be asymmetric. Its width is never 0, even if all answers are right.
     """
     n, centre = len(estimates), mean([value for value, _ in estimates])
     below = math.sqrt(math.fsum((value - low) ** 2 for value, (low, _) in estimates))

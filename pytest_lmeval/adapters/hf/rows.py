@@ -42,7 +42,7 @@ class ScoredRow:
 
 @dataclass(frozen=True, slots=True)
 class Prompted:
-    """A prompt's ``tokens``, and ``room``, the number of tokens to write; ``seed`` seeds the draws for this prompt.
+    """A prompt's ``tokens``, and ``room``, the most tokens to write; ``seed`` seeds the draws for this prompt.
 
     ``opened`` is True if the prompt ends within thoughts, ``tools`` if the model may call tools. ``number`` is the
     number of the request. All rows of a batch have the same ``sampling``, and either all rows or no rows have images

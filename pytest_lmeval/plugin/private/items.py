@@ -127,7 +127,7 @@ def parameters_of(item: Any) -> dict[str, Any]:
 
 
 def asker_of(request: Any) -> pytest.Item | None:
-    """Return the item for which pytest sets up a fixture of any scope. Without ``_pyfuncitem``, return None."""
+    """Return the item for which pytest is setting up a fixture. Without ``_pyfuncitem``, return None."""
     return getattr(request, "_pyfuncitem", None)
 
 

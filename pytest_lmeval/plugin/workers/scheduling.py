@@ -98,7 +98,7 @@ class BatchScheduling:
     def remove_node(self, node: Worker) -> str | None:
         """Remove a worker; return the node id of the item that crashed it, if any.
 
-        Queue the rest of the item's batch again. After a second crash, drop that rest, which leaves the run incomplete.
+        Queue the rest of the item's batch again. After a second crash, drop these items; the run is then incomplete.
         """
         pending = list(self._pending.pop(node))
         self._collections.pop(node, None)

@@ -30,8 +30,8 @@ def _write_rows(project: Project, answers: list[str]) -> None:
 def _command(project: Project) -> list[str]:
     """Return what the workflow tests with."""
     jobs = parse_yaml((project.path / ".github/workflows/evals.yml").read_bytes())["jobs"]
-    steps = [step["run"] for step in jobs["evals"]["steps"] if "run" in step]
-    return shlex.split(steps[1])[1:]
+    commands = [shlex.split(step["run"]) for step in jobs["evals"]["steps"] if "run" in step]
+    return next(command[1:] for command in commands if command[0] == "pytest")
 
 
 def test_a_local_model_is_green_and_its_worse_successor_red(

@@ -15,6 +15,7 @@ from pytest_lmeval.errors import UsageError
 
 # transformers loads the first kind that it finds, in this order.
 _PATTERNS = ("model*.safetensors", "pytorch_model*.bin", "*.safetensors", "*.bin")
+_OF_PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 _INSTALL = "pip install 'pytest-lmeval[hf]'"
 _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length")
 
@@ -120,22 +121,23 @@ def _sees_images(source: str, config: Any, transformers: Any) -> bool:
     """
     kinds = transformers.models.auto.modeling_auto
     declared = config.architectures or []
-    if set(declared) & {*kinds.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.values()}:
-        return True
     known = {name.lower() for name in kinds.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()}
-    heads = [name for name in declared if name.lower() in known or "causallm" in name.lower()]
+    seeing = {*kinds.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.values()}.intersection(declared)
+    heads = [name for name in declared if name in seeing or name.lower() in known or "causallm" in name.lower()]
     if config.is_encoder_decoder or (declared and not heads):
         kind = ", ".join(declared) or f"an encoder-decoder ({config.model_type})"
         raise fault(f"{source} is not a causal language model but {kind}; expected one such as LlamaForCausalLM")
-    return False
+    return bool(seeing)
 
 
 def _processor(origin: str, where: Mapping[str, object], transformers: Any) -> Any:
-    """Return the processor of a model that accepts images, or None if the processor's files are missing."""
+    """Return the processor of a model that accepts images, or None for a folder without its files."""
+    if where["local_files_only"] and not any(Path(origin, name).is_file() for name in _OF_PROCESSORS):
+        return None
     try:
         processor = transformers.AutoProcessor.from_pretrained(origin, **where)
     except ImportError as error:
-        raise fault(f"{origin} sees images, and its processor needs a package that is missing: {error}") from error
+        raise fault(f"{origin} accepts images, and its processor needs a missing package: {error}") from error
     return processor if hasattr(processor, "image_processor") else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -107,6 +108,16 @@ def test_an_image_that_no_library_reads_is_an_error_of_its_request(llava: HfAdap
 def test_a_text_after_an_image_is_not_scored(llava: HfAdapter) -> None:
     (answer,) = llava.loglikelihood([LogLikelihood("", "cat", messages=about(CAT))])
     assert "an image cannot precede a text to score" in str(answer)
+
+
+def test_a_seeing_model_without_its_processor_accepts_text_alone(seeing_llava: Path, tmp_path: Path) -> None:
+    shutil.copytree(seeing_llava, tmp_path / "llava")
+    for file in [*tmp_path.glob("llava/*processor*.json")]:
+        file.unlink()
+    adapter = HfAdapter(str(tmp_path / "llava"), device="cpu")
+    assert adapter.media == frozenset()
+    assert one(adapter, (Message("user", "What?"),)).text
+    adapter.close()
 
 
 def test_a_model_of_text_accepts_no_images(llama: HfAdapter) -> None:

@@ -96,6 +96,7 @@ def test_a_config_that_cannot_be_read_is_named(copy: Path) -> None:
     [
         ("t5", ["T5ForConditionalGeneration"], "T5ForConditionalGeneration"),
         ("t5", None, "an encoder-decoder (t5)"),
+        ("pix2struct", ["Pix2StructForConditionalGeneration"], "Pix2StructForConditionalGeneration"),
         ("bert", ["BertForMaskedLM"], "BertForMaskedLM"),
         ("llama", ["LlamaForSequenceClassification"], "LlamaForSequenceClassification"),
         ("llama", ["LlamaModel"], "LlamaModel"),

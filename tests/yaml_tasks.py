@@ -1,10 +1,10 @@
-"""Declarative tasks of one message over ``rows.csv``, for tests that are about something else than their keys."""
+"""Task files in YAML over a file of rows, for tests that are about something else than their keys."""
 
 from __future__ import annotations
 
 from textwrap import indent
 
-__all__ = ["JUDGED", "POLITE", "VERDICT", "single_turn"]
+__all__ = ["JUDGED", "POLITE", "VERDICT", "harness_yaml", "single_turn"]
 
 _TASK = """\
 key: KEY
@@ -29,6 +29,12 @@ def single_turn(key: str, scorers: str, message: str = "say: {{ sample.said }}",
     """Return the YAML of a task: ``scorers`` is its list of scorers, ``more`` further lines of the task."""
     head = _TASK.replace("KEY", key).replace("MORE", more).replace("MESSAGE", message)
     return head + indent(scorers, "  ")
+
+
+def harness_yaml(name: str, keys: str) -> str:
+    """Return the YAML of a task of lm-evaluation-harness over ``docs.jsonl``: ``keys`` are its further lines."""
+    data = "dataset_path: json\ndataset_kwargs: {data_files: {test: docs.jsonl}}\ntest_split: test\n"
+    return f"task: {name}\n{data}{keys}"
 
 
 JUDGED = single_turn(

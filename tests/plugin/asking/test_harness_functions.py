@@ -5,15 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import BOTH, Project
+from tests.yaml_tasks import harness_yaml
 
-TASK = """
-task: {name}
-dataset_path: json
-dataset_kwargs: {{data_files: {{test: docs.jsonl}}}}
-test_split: test
-doc_to_text: "say: {{{{said}}}}"
-doc_to_target: "{{{{right}}}}"
-filter_list: [{{name: first, filter: [{{function: take_first}}]}}]
+KEYS = """
+doc_to_text: "say: {{said}}"
+doc_to_target: "{{right}}"
+filter_list: [{name: first, filter: [{function: take_first}]}]
 """
 ROWS = '{"said": "a", "right": "A"}\n{"said": "b", "right": "c"}\n{"said": "b", "right": "B"}\n'
 LABELS = """
@@ -25,7 +22,7 @@ RENAMED = "metric_list: [{metric: !function utils.normalized, aggregation: mean,
 
 
 def write_task(project: Project, keys: str, code: str, name: str = "t", more: str = "") -> None:
-    project.write(f"given/{name}.yaml", TASK.format(name=name) + keys)
+    project.write(f"given/{name}.yaml", harness_yaml(name, KEYS + keys))
     project.write("given/docs.jsonl", ROWS)
     project.write("given/utils.py", code)
     project.write(f"tasks/{name}.yaml", f"harness: {{from: ../given, tasks: [{name}]{more}}}\n")

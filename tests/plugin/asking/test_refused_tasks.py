@@ -10,7 +10,7 @@ from pytest_lmeval import decide, load_tasks, run_leaderboard
 from pytest_lmeval.adapters.resolve import resolve_adapter
 from pytest_lmeval.loading import default_registry
 from tests.conftest import BOTH, Project
-from tests.yaml_tasks import JUDGED
+from tests.yaml_tasks import JUDGED, harness_yaml
 
 HIDDEN = "import sys\nsys.modules.update(jsonschema=None, sacrebleu=None, lingua=None)\n"
 NEEDS_JSONSCHEMA = (
@@ -28,10 +28,6 @@ class Forms(BaseTask[str]):
 """
 WITH_SCHEMA = "    def _get_context(self, item): return {'json_schema': {'type': 'object'}}\n"
 HARNESS = """
-task: {name}
-dataset_path: json
-dataset_kwargs: {{data_files: {{test: docs.jsonl}}}}
-test_split: test
 doc_to_text: "say: {{{{said}}}}"
 doc_to_target: "{{{{said}}}}"
 generation_kwargs: {options}
@@ -40,7 +36,7 @@ metric_list: [{{metric: {metric}}}]
 
 
 def harness(project: Project, name: str, options: str = "{}", metric: str = "exact_match") -> None:
-    project.write(f"given/{name}.yaml", HARNESS.format(name=name, options=options, metric=metric))
+    project.write(f"given/{name}.yaml", harness_yaml(name, HARNESS.format(options=options, metric=metric)))
     project.write("given/docs.jsonl", '{"said": "a"}\n{"said": "b"}\n')
     project.write(f"tasks/{name}.yaml", f"harness: {{from: ../given, tasks: [{name}]}}\n")
 

@@ -10,12 +10,9 @@ import pytest
 
 from tests.adapters.openai.scripted_server import Exchange, ScriptedServer, chat, json_reply, serving
 from tests.conftest import BOTH, Project
+from tests.yaml_tasks import harness_yaml
 
-TASK = """
-task: t
-dataset_path: json
-dataset_kwargs: {data_files: {test: docs.jsonl}}
-test_split: test
+KEYS = """
 doc_to_text: "{{said}}"
 doc_to_target: "{{right}}"
 generation_kwargs: {until: STOPS}
@@ -49,7 +46,7 @@ class Server:
 
 
 def write_task(project: Project, stops: list[str], *rows: tuple[str, str]) -> None:
-    project.write("given/t.yaml", TASK.replace("STOPS", json.dumps(stops)))
+    project.write("given/t.yaml", harness_yaml("t", KEYS.replace("STOPS", json.dumps(stops))))
     docs = [json.dumps({"said": f"say: {said}", "right": right}) + "\n" for said, right in rows]
     project.write("given/docs.jsonl", "".join(docs))
     project.write("tasks/t.yaml", "harness: {from: ../given, tasks: [t]}\n")

@@ -5,12 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import Project
+from tests.yaml_tasks import harness_yaml
 
-TASK = """
-task: NAME
-dataset_path: json
-dataset_kwargs: {data_files: {test: docs.jsonl}}
-test_split: test
+KEYS = """
 doc_to_text: "say: {{said}}"
 doc_to_target: said
 process_docs: !function MODULE.process_docs
@@ -35,7 +32,7 @@ PLAIN = "def process_docs(docs):\n    return docs.map(lambda doc: {'said': doc['
 
 def harness_task(project: Project, name: str, folder: str, code: str = "", module: str = "utils") -> None:
     """Write a task in a folder of its own, with its functions."""
-    project.write(f"{folder}/{name}.yaml", TASK.replace("NAME", name).replace("MODULE", module))
+    project.write(f"{folder}/{name}.yaml", harness_yaml(name, KEYS.replace("MODULE", module)))
     project.write(f"{folder}/docs.jsonl", '{"said": "a"}\n')
     if code:
         project.write(f"{folder}/utils.py", code)

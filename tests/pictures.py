@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import struct
 import zlib
 from base64 import b64decode
@@ -11,7 +10,7 @@ from typing import Any
 
 from tests.adapters.openai.scripted_server import Exchange, Step, chat, json_reply
 
-__all__ = ["CAT", "DOG", "GIF", "JPEG", "MP3", "PDF", "WAV", "WEBP", "media_in", "png", "sees"]
+__all__ = ["BLUE", "CAT", "DOG", "GIF", "JPEG", "MP3", "PDF", "WAV", "WEBP", "media_in", "png", "sees"]
 
 
 def png(red: int = 0, green: int = 0, blue: int = 0, size: int = 2, extra: bytes = b"") -> bytes:
@@ -24,7 +23,7 @@ def png(red: int = 0, green: int = 0, blue: int = 0, size: int = 2, extra: bytes
     )
 
 
-CAT, DOG = png(200), png(0, 200)
+CAT, DOG, BLUE = png(200), png(0, 200), png(0, 0, 250)
 # A marker with a length, the beginning of the picture, its data, its end.
 JPEG = b"\xff\xd8\xff\xe0\x00\x10JFIF\0\1\1\0\0\1\0\1\0\0\xff\xda\x00\x08\1\1\0\0\x3f\0\x12\x34\xff\xd9"
 GIF = b"GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\1\0\1\0\0\2\2D\1\0;"
@@ -56,7 +55,7 @@ def sees(answers: Mapping[bytes | str, str], otherwise: str = "nothing") -> Step
     """Answer a chat request with the text for each of its media, by their bytes."""
 
     async def step(exchange: Exchange) -> None:
-        found = [answers.get(one, "unknown") for one in media_in(json.loads(exchange.seen.body))]
+        found = [answers.get(one, "unknown") for one in media_in(exchange.seen.json)]
         await json_reply(chat(" ".join(found) or otherwise))(exchange)
 
     return step

@@ -15,11 +15,10 @@ from pytest_lmeval.media.content import type_of
 from pytest_lmeval.types import Media, Message
 from tests.conftest import Project
 from tests.needs import module
-from tests.pictures import GIF, JPEG, MP3, PDF, WAV, WEBP, png
+from tests.pictures import CAT, GIF, JPEG, MP3, PDF, WAV, WEBP
 from tests.tables import each_row
 
 SVG = b'<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg"/>'
-CAT = png(200)
 
 
 @each_row(

@@ -15,10 +15,10 @@ from pytest_lmeval.adapters.hf import HfAdapter
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.media import Image
 from pytest_lmeval.types import Generate, LogLikelihood, Message
-from tests.pictures import CAT, DOG, png
+from tests.pictures import BLUE, CAT, DOG, png
 
 from .asking import completion, one, texts
-from .tiny_model import BLUE, SKY
+from .tiny_model import SKY
 
 PICTURES = [CAT, DOG, png(90, 90), BLUE, png(250, 250, 250, size=5)]
 

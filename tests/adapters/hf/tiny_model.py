@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.pictures import CAT, DOG, png
+from tests.pictures import BLUE, CAT, DOG
 
 __all__ = [
-    *("BLUE", "CHAT_TEMPLATE", "FACTS", "SKY", "TOOL", "WINDOW"),
+    *("CHAT_TEMPLATE", "FACTS", "SKY", "TOOL", "WINDOW"),
     *("build_chat_llama", "build_plain_gpt2", "build_reciting_llama", "build_seeing_llava", "build_talking_qwen"),
 ]
 
@@ -164,9 +164,7 @@ SEEING_TEMPLATE = (
     "{% if part.type == 'image' %}<image>{% else %}{{ part.text }}{% endif %}{% endfor %}<|end|>{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-
-
-BLUE, SKY = png(0, 0, 250), "the blue sky on a clear day"
+SKY = "the blue sky on a clear day"
 
 
 def build_seeing_llava(folder: Path) -> Path:

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
+from pytest_lmeval import load_tasks
 from pytest_lmeval.adapters.hf.prompts import _turn
 from pytest_lmeval.media import read
 from pytest_lmeval.types import Generate
 from tests import needs
 from tests.golden.harness.installed import NEEDS_HARNESS, PYTHON, published_root
 from tests.golden.harness.test_harness_records import HERE
-from tests.pictures import CAT, DOG, png
+from tests.pictures import BLUE, CAT, DOG
 
 pytestmark = NEEDS_HARNESS
-BLUE = png(0, 0, 250)
 
 
 def _image(data: bytes | None) -> Any:
@@ -82,8 +82,6 @@ def test_documents_with_images_are_asked_as_in_the_harness(name: str, tmp_path: 
     variables = {**os.environ, "HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1", "HF_DATASETS_CACHE": str(tmp_path / "cache")}
     subprocess.run([PYTHON, HERE / "record_images.py", out, data, name], check=True, timeout=600, env=variables)
     (said,) = json.loads(out.read_text("utf-8")).values()
-
-    from pytest_lmeval import load_tasks
 
     named = {"harness": {"from": str(published_root()), "tasks": [name], "data": str(data), "chat": "multiturn"}}
     (tmp_path / "t.yaml").write_text(json.dumps(named), "utf-8")

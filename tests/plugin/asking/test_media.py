@@ -96,7 +96,7 @@ def test_a_function_asks_about_pictures(project: Project, server: ScriptedServer
             document = File(Path("tasks/a.pdf").read_bytes())
             assert "42" == (await lm.ask([{{"role": "user", "content": [document]}}])).text
             for wrong in ({str(tmp_path / "dog.png")!r}, "gone.png", "tasks/a.wav"):
-                with pytest.raises(UsageError, match="^Image: .*{{}}".format("")):
+                with pytest.raises(UsageError, match="^Image: "):
                     Image(wrong)
             with pytest.raises(UsageError, match="expected texts, Image"):
                 await lm.ask(["What?", {{"role": "user", "content": "x"}}])
@@ -218,10 +218,9 @@ def test_a_changed_picture_is_a_changed_example(project: Project, server: Script
 
 
 def test_several_models_a_report_and_a_dry_run_name_the_picture(project: Project, server: ScriptedServer) -> None:
-    result = project.run("tasks", "-k", "cat", "--lm-adapter=m", "--lm-adapter=n=m", "--junitxml=junit.xml")
-    result.assert_outcomes(passed=2)
-    assert "m" in result.stdout.str()
-    assert "testcase" in (project.path / "junit.xml").read_text()
+    project.run("tasks", "-k", "cat", "--lm-adapter=m", "--lm-adapter=n=m").assert_outcomes(passed=2)
+    for model in "mn":
+        assert "[image cat.png, PNG, 73 B]" in (project.path / f"reports/{model}/report.html").read_text()
     shown = project.lmeval("test", "tasks/t.jsonl", "--lm-adapter=m", "-n1").stdout.str()
     assert "cat.png" in shown
     assert sha256(CAT).hexdigest() in shown

@@ -66,6 +66,11 @@ def test_a_schema_keeps_to_its_draft_and_says_what_it_is_of(name: str) -> None:
     assert {"title", "description"} <= schema.keys()
 
 
+@each_row("path", sorted((ROOT / "pytest_lmeval/schemas").glob("*.json")))
+def test_a_schema_defines_each_name_once(path: Path) -> None:
+    parse_line(path.read_bytes())  # refuses a name that occurs twice
+
+
 @each_row("name", ["compact-defaults", "compact-record", "data-file", "recording", "spec-record"])
 def test_an_editor_can_explain_every_field_that_people_write(name: str) -> None:
     def silent(schema: Record, path: str) -> list[str]:

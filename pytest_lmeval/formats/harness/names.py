@@ -88,7 +88,7 @@ class Resolver:
     roots: Sequence[Path]
     configs: dict[str, Config] = field(default_factory=dict)
     groups: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
-    indexes: list[Index] = field(default_factory=list)
+    indexes: dict[Path, Index] = field(default_factory=dict)
 
     def want(self, wanted: Any) -> None:
         """Add the tasks of ``wanted``: a name or pattern, a mapping with overrides, or a group."""
@@ -98,40 +98,41 @@ class Resolver:
                 self._named(name, _without(given, "task"), (), given.get("task_alias"))
         elif isinstance(given, dict) and isinstance(given.get("group"), str) and "task" in given:
             name = given["group"]
-            if name in self.groups or any(name in self._at(place).groups for place in range(len(self.roots))):
+            if name in self.groups or any(name in self._at(root).groups for root in self.roots):
                 raise RecordRefused("bad_value", "harness.tasks", f"duplicate group {name!r}: choose another name")
             self._group(name, self.roots[0], given, {}, ())
         else:
             detail = f"expected a name, or task and overrides, got {wanted!r:.80}"
             raise RecordRefused("bad_value", "harness.tasks", detail)
 
-    def _at(self, place: int) -> Index:
-        """Return the index of a folder, made when it is needed; the index of the installed harness comes last."""
-        while place >= len(self.indexes):
-            roots = [*self.roots, installed_root()]
-            root = roots[len(self.indexes)]
-            self.indexes.append(
-                index_of(root) if root and root not in roots[: len(self.indexes)] else Index(self.roots[0])
-            )
-        return self.indexes[place]
+    def _at(self, root: Path) -> Index:
+        """Return the index of a folder, made when it is needed."""
+        if root not in self.indexes:
+            self.indexes[root] = index_of(root)
+        return self.indexes[root]
+
+    def _all_roots(self) -> Iterator[Path]:
+        """Yield all folders; the folder of the installed harness comes last."""
+        yield from self.roots
+        yield from filter(None, [installed_root()])
 
     def _index(self, name: str) -> Index | None:
-        return next((index for index in map(self._at, range(len(self.roots) + 1)) if name in index), None)
+        return next((index for index in map(self._at, self._all_roots()) if name in index), None)
 
     def _matching(self, name: str) -> list[str]:
         """Return the names that match ``name``, which may be a pattern; raise RecordRefused if no name matches."""
         is_pattern = any(mark in name for mark in "*?[")
         found: set[str] = set()
-        for place in range(len(self.roots) + 1):
-            if found and place == len(self.roots):
+        for root in self._all_roots():
+            if found and root not in self.roots:
                 break
-            index = self._at(place)
+            index = self._at(root)
             if name in index:
                 return [name]
             found.update(each for each in (*index.tasks, *index.groups) if is_pattern and fnmatchcase(each, name))
         if found:
             return sorted(found)
-        own = [*map(self._at, range(len(self.roots)))]
+        own = [*map(self._at, self.roots)]
         for index in own:
             if name in index.misnamed:
                 detail = f"{index.misnamed[name]} is not read: task files end in .yaml; rename it to use {name!r}"
@@ -181,8 +182,7 @@ class Resolver:
             detail = f"{name} is listed twice, with different keys: by {ways}"
             remedy = "; name one of them with the key task_alias of harness.tasks"
             raise RecordRefused("bad_value", "task", detail + remedy)
-        known = (*self.roots, *(index.root for index in self.indexes))
-        own = next((root for root in known if path.resolve().is_relative_to(root)), path.parent)
+        own = next((root for root in (*self.roots, *self.indexes) if path.resolve().is_relative_to(root)), path.parent)
         roots = (own, *(root for root in self.roots if root != own))
         self.configs[name] = Config(name, path, roots, given, groups)
         return [name]

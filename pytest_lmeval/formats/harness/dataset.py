@@ -49,7 +49,6 @@ _READ: Mapping[str, Callable[[str], Any]] = {
     "truth values": lambda text: text.lower() == "true",
     "texts": str,
 }
-_METHODS = "filter, map, select, shuffle, sort, remove_columns, rename_column, rename_columns, add_column, to_list"
 
 
 @dataclass(frozen=True, slots=True)

@@ -234,17 +234,11 @@ class HarnessTask(Task):
         measured = next((name for name, status in decided.items() if status == "measured"), "")
         number = metrics.get(shown(measured))
         others = ", ".join(shown(name) for name in decided if name != self.decisive)
+        instead = f"the function returned {others} instead, which is the score"
+        more = {GROUPS: self.groups, LEFT_OUT: {self.metric: instead} if others else {}}
         return {
             "metrics": metrics,
-            "notes": {
-                MEASURES: notes,
-                **({GROUPS: self.groups} if self.groups else {}),
-                **(
-                    {LEFT_OUT: {self.metric: f"the function returned {others} instead, which is the score"}}
-                    if others
-                    else {}
-                ),
-            },
+            "notes": {MEASURES: notes, **{key: value for key, value in more.items() if value}},
             **({} if number is None else {"score": gate_value(number, notes[measured]["higher_is_better"])[0]}),
         }
 

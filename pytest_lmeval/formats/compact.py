@@ -14,7 +14,7 @@ from pytest_lmeval.formats import checks
 from pytest_lmeval.formats.checks import RENAMED, TURNS
 from pytest_lmeval.leaderboard.details import CHECKS
 from pytest_lmeval.registry import Registry
-from pytest_lmeval.types import Example, Message
+from pytest_lmeval.types import Example
 
 REQUIRED = ("prompt", "targets", "metric")
 OPTIONAL = ("id", "extras")
@@ -30,7 +30,6 @@ IN_EXTRAS = {
     },
 }
 """The right places for fields that authors often put at the root of a record."""
-NO_MESSAGES: tuple[Message, ...] = ()
 OF_RECORD = frozenset({*REQUIRED, *OPTIONAL, TURNS, CHECKS})
 """The fields of a record; in a file with defaults, other fields are data for the prompt."""
 
@@ -52,10 +51,7 @@ def check_compact_record(record: object, line: int, registry: Registry, folder: 
     required = REQUIRED if needs_targets else tuple(name for name in REQUIRED if name != "targets")
     fields = checks.check_fields(record, required, OPTIONAL if needs_targets else ("targets", *OPTIONAL), IN_EXTRAS)
     example_id = checks.id_of(fields, line)
-    given, messages = fields["prompt"], NO_MESSAGES
-    if isinstance(given, list):
-        given, messages = checks.prompt_of(given, folder)
-    prompt = checks.string(given, "prompt")
+    prompt, messages = checks.prompt_of(fields["prompt"], folder)
     targets = checks.strings(fields["targets"], "targets") if "targets" in fields else ()
     metric = checks.known_metric(fields["metric"], "metric", registry)
     extras = checks.extras_of(fields, registry.metrics[RENAMED.get(metric, metric)])

@@ -72,16 +72,15 @@ class ChatPrompt:
         ``folder`` holds the file with the messages. ``images`` are parts to add to the last message.
         """
         talk: list[Message] = []
-        for number, (role, content) in enumerate(zip(self.roles, self.contents, strict=True), 1):
-            filled = content.fill(row)
-            if images and number == len(self.roles):
-                filled = with_images(filled, images)
+        last = len(self.roles) - 1
+        for number, (role, content) in enumerate(zip(self.roles, self.contents, strict=True)):
+            filled = with_images(content.fill(row), images if number == last else ())
             if isinstance(filled, str):
                 talk.append(Message(role, filled))
             else:
                 from pytest_lmeval.media.given import message_of
 
-                talk.append(message_of(filled, f"{PROMPT}[{number - 1}].content", folder, role))
+                talk.append(message_of(filled, f"{PROMPT}[{number}].content", folder, role))
         return tuple(talk)
 
 

@@ -40,10 +40,8 @@ def check_conversation(record: Mapping[str, Any], line: int, registry: Registry,
         raise RecordRefused("bad_value", "turns", "no turn has targets: nothing would be scored")
     users = [_user(turn["user"], f"turns[{number}].user", folder) for number, turn in enumerate(turns)]
     prompt, first = "\n\n".join(user.content for user in users), (users[0],)
-    if not all(isinstance(turn["user"], str) for turn in turns):
-        # The list in the record may have a data: address, which must not stay in memory.
-        pairs = zip(turns, users, strict=True)
-        turns = [{**turn, "user": user if user.parts else user.content} for turn, user in pairs]
+    # The list in the record may have a data: address, which must not stay in memory.
+    turns = [{**turn, "user": user} if user.parts else turn for turn, user in zip(turns, users, strict=True)]
     data = {**extras, "turns": turns}
     category = checks.category_of(extras)
     kinds = kinds_in(users)
@@ -101,7 +99,7 @@ def user_message(turn: Mapping[str, object]) -> Message:
 
 
 def asked_by(turns: Sequence[Mapping[str, object]]) -> list[object]:
-    """Return turns in the form that is hashed: a message with media counts with its content, not its paths."""
+    """Return turns in the form that is hashed, with the contents of their media instead of the paths."""
     pairs = [(turn, turn["user"]) for turn in turns]
     return [{**turn, "user": rendered([user])} if isinstance(user, Message) else turn for turn, user in pairs]
 

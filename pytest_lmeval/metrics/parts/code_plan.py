@@ -74,7 +74,7 @@ class Tests:
 
 @dataclass(frozen=True, slots=True)
 class Stdouts:
-    """Runs of the program: for each, its stdin and the outputs of which it must print one."""
+    """The runs of the program: the stdin of each run, and the outputs that are right."""
 
     runs: tuple[tuple[str, tuple[str, ...]], ...]
     tolerance: float | None = None
@@ -82,13 +82,17 @@ class Stdouts:
 
 def timeout_of(mapping: Extras, prefix: str = "extras") -> float:
     """Return the CPU seconds of ``timeout_s``, 3 by default; refuse values outside (0, 30]."""
-    value = mapping.get("timeout_s", DEFAULT_TIMEOUT_S)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise RecordRefused("bad_type", f"{prefix}.timeout_s", f"expected a number, got {value!r:.80}")
+    value = _number(mapping.get("timeout_s", DEFAULT_TIMEOUT_S), f"{prefix}.timeout_s")
     if not 0 < value <= LONGEST_TIMEOUT_S:
         detail = f"expected CPU seconds above 0 and at most {LONGEST_TIMEOUT_S:g}, got {value!r:.80}"
         raise RecordRefused("bad_value", f"{prefix}.timeout_s", detail)
     return float(value)
+
+
+def _number(value: object, field: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise RecordRefused("bad_type", field, f"expected a number, got {value!r:.80}")
+    return value
 
 
 def plan_targets(targets: Sequence[str]) -> tuple[Expression, ...]:
@@ -134,11 +138,9 @@ def _runs(stdin: object, targets: tuple[str, ...]) -> tuple[tuple[str, tuple[str
 
 
 def _tolerance(extras: Extras) -> float | None:
-    value = extras.get("tolerance")
-    if value is None and "tolerance" not in extras:
+    if "tolerance" not in extras:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise RecordRefused("bad_type", "extras.tolerance", f"expected a number, got {value!r:.80}")
+    value = _number(extras["tolerance"], "extras.tolerance")
     if not 0 < value < 1:
         raise RecordRefused("bad_value", "extras.tolerance", f"expected a number between 0 and 1, got {value!r:.80}")
     return float(value)

@@ -174,7 +174,7 @@ class _Maker:
 
     def _note(self, faults: Sequence[tuple[_Row, RecordRefused]]) -> None:
         counts = Counter((refused.rule, refused.field, refused.detail) for _, refused in faults)
-        # If every row has a fault, report it once, as a fault of the file.
+        # If every row has the same fault, report it once, as a fault of the file.
         of_file = {fault for fault, count in counts.items() if 1 < count == len(self._rows.rows)}
         for rule, name, detail in sorted(of_file):
             key = "target" if name == "targets" and "target" in self._document else name

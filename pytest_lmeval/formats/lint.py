@@ -131,8 +131,8 @@ _SIGMAS = 2.5
 def _skewed_answers(task: Task, registry: Registry) -> Iterator[LintWarning]:
     """Yield a warning for each category and metric of ``task`` in which one answer is right much too often.
 
-    The limit is an even share plus 0.1, or plus 2.5 standard deviations if these are more than 0.1. A task with a
-    single answer for all examples always gets a warning.
+    The limit is an even share plus 0.1 or 2.5 standard deviations, whichever is larger. A task with a single answer for
+    all examples always gets a warning.
     """
     groups: dict[tuple[str, str], list[Example]] = {}
     for example in task.examples:

@@ -33,7 +33,7 @@ def load_dataset(path: str, name: str | None = None, *, split: str | None = None
 def load_hub_dataset(repo_id: str, subset: str = "default", split: str = "train") -> Any:
     """Return the rows of a split as ``load_dataset(repo_id, subset, split=split)`` does, under nanochat's name.
 
-    Local data may lack a folder for a subset with the name ``default`` or that of the data set.
+    In local data, a subset called ``default``, or named after the data set, needs no folder of its own.
     """
     from pytest_lmeval.data import hub, local
 

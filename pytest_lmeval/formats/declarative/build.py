@@ -116,7 +116,7 @@ class Builder:
                 asked[id] = self._asked(sample)
             except RecordRefused as fault:
                 refused.append((id, fault))
-        # Report a fault that every row has only once.
+        # If every row has the same fault, report it once.
         is_same = 1 < len(refused) == len(samples) and len({(each.field, each.detail) for _, each in refused}) == 1
         named = [(each, each.detail if is_same else f"row {id}: {each.detail}") for id, each in refused]
         return asked, [Fault(keys_of(each.field), each.rule, detail) for each, detail in named]

@@ -16,7 +16,7 @@ MARK = "<image>"
 
 
 def check_images(chat: str, shots: int) -> None:
-    """Raise RecordRefused unless a task with images is asked as a conversation without few-shot examples."""
+    """Raise RecordRefused unless the prompts of a task with images are conversations without few-shot examples."""
     if chat == "off":
         detail = "images need a conversation: set chat to multiturn or single in the file that names the task"
         raise RecordRefused("bad_value", "doc_to_image", detail)
@@ -36,7 +36,7 @@ def _is_image(value: Any) -> bool:
 
 
 def with_images(messages: Sequence[Message], found: Sequence[Any], folder: Path) -> tuple[Message, ...]:
-    """Return a conversation with an image at each mark; raise RecordRefused if there are more images, or more marks.
+    """Return a conversation with an image at each mark; raise RecordRefused if their numbers differ.
 
     Without a mark, the images precede the last message's text. ``folder`` holds the task's file.
     """
@@ -63,7 +63,7 @@ def _marked(message: Message, images: Iterator[Media]) -> Message:
 
 
 def _media(value: Any, number: int, folder: Path) -> Media:
-    """Return an image of a data set: bytes, the struct that ``datasets`` stores, an image of Pillow, or a path."""
+    """Return an image from bytes, the struct that ``datasets`` stores, a Pillow image, or a path."""
     source = f"image {number + 1}"
     if isinstance(value, dict):
         value = value.get("bytes") or value.get("path")

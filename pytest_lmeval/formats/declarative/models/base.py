@@ -43,7 +43,7 @@ _WITH_MEDIA: Any = {"contains": {"type": "object"}}
 
 
 def _checked(value: list[Any]) -> list[Any]:
-    """Refuse a list that is no list of texts and media."""
+    """Return a list of texts and media; refuse any other list."""
     if not has_media(value):
         raise field_error("bad_type", 'expected a text, or a list of texts and media such as {image: "PATH"}')
     from pytest_lmeval.media.given import kind_of

@@ -156,7 +156,7 @@ class Asker:
 
     def _check_media(self, prompt: Sequence[Message]) -> None:
         for message in prompt:
-            for media in message.media if message.parts else ():
+            for media in message.media:
                 if media.kind not in self.facts.media:
                     error = RequestRefused(f"adapter {self.name} accepts no {media.kind}: {media}")
                     error.status, error.said = 400, {"message": str(error)}
@@ -301,11 +301,11 @@ def _message(given: object) -> Message:
     if isinstance(given, Mapping) and isinstance(given.get("role"), str):
         content, calls = given.get("content"), tuple(map(_call, given.get("tool_calls") or ()))
         content = given.get("refusal") if content is None else content
+        answers = str(given.get("tool_call_id") or "")
         if isinstance(content, str) or (content is None and calls):
-            answers = given.get("tool_call_id") or ""
-            return Message(given["role"], content or "", calls, str(answers), of_message(given))
+            return Message(given["role"], content or "", calls, answers, of_message(given))
         if isinstance(content, list | tuple) and content and not calls:
-            return _of_parts(given["role"], content)
+            return replace(_of_parts(given["role"], content), tool_call_id=answers, extra=of_message(given))
     raise UsageError(f"{place()}: lm.ask: expected a message with role and content, both text, got {given!r:.80}")
 
 

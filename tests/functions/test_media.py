@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from pytest_lmeval.functions.asker import messages_of
 from pytest_lmeval.functions.clients import chat_request, messages_request, responses_request
+from pytest_lmeval.types import Media, Message
 from tests.adapters.anthropic.messages_server import message, text
 from tests.adapters.openai.scripted_server import json_reply, serving
 from tests.conftest import Project
@@ -166,7 +168,7 @@ NOT_STORED = "expected its data or an address: a file that a server stores (file
         (_chat({"type": "image_url", "image_url": {"url": "data:image/png;base64,"}}), "[0]: data:image/png: empty"),
         (
             _chat({"type": "image_url", "image_url": {"url": HTTP, "detail": 5}}),
-            "[0]: detail: expected one of low, high",
+            "[0]: detail 5: expected one of low, high, auto, for an image",
         ),
         (_chat({"type": "file", "file": {"file_id": "file-1"}}), f"[0]: {NOT_STORED}"),
         (_chat({"type": "input_audio", "input_audio": "x"}), f"[0]: {NOT_STORED}"),
@@ -203,6 +205,14 @@ def test_results_of_tools_may_have_pictures() -> None:
     output = {"type": "function_call_output", "call_id": "c1", "output": [{"type": "input_image", "image_url": HTTP}]}
     (found,) = responses_request.read_request(json.dumps({"input": [output]}).encode(), {}).messages
     assert ("tool", "c1", HTTP) == (found.role, found.tool_call_id, found.media[0].source)
+
+
+def test_the_result_of_a_tool_in_parts_keeps_its_call() -> None:
+    given = {"role": "tool", "tool_call_id": "c1", "content": ["seen:", Media("image", "", "", 0, HTTP)], "more": 1}
+    found = messages_of([given])[0]
+    assert isinstance(found, Message)
+    assert ("c1", HTTP) == (found.tool_call_id, found.media[0].source)
+    assert found.extra
 
 
 def test_an_adapter_without_pictures_answers_400(project: Project) -> None:

@@ -72,14 +72,13 @@ def _blocks(message: Message) -> Iterator[dict[str, object]]:
         content = _written(message) if message.parts else message.content
         yield {"type": "tool_result", "tool_use_id": message.tool_call_id, "content": content}
         return
-    if message.parts:
-        yield from _written(message)
-        return
     extra = Extra.of(message.extra)
     blocks: Any = extra.message.get(BLOCKS, [])
     yield from blocks
+    if message.parts:
+        yield from _written(message)
     # Omit a blank answer, which the interface refuses as a block; let it refuse a blank question.
-    if message.content.strip() or message.role != "assistant":
+    elif message.content.strip() or message.role != "assistant":
         yield {"type": "text", "text": message.content}
     for number, call in enumerate(message.tool_calls):
         # The interface accepts only objects, but the model may have written anything.

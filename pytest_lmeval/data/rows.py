@@ -23,8 +23,8 @@ _MOST_FAULTS = 20
 _CSV_LIMIT = threading.Lock()
 _SEPARATORS = {";": "semicolons", "\t": "tabs"}
 SUFFIXES = (".csv", ".jsonl", ".parquet")
-_EXPECTED = f"expected a file that ends in {', '.join(SUFFIXES)}"
 """The suffixes of files with rows."""
+_EXPECTED = f"expected a file that ends in {', '.join(SUFFIXES)}"
 Numbered = tuple[list[dict[str, Any]], Sequence[int]]
 """The rows of a file, and the line on which each begins; for parquet, the number of the row, from 1."""
 
@@ -75,16 +75,17 @@ def read_data(path: Path, used: Collection[str] = ()) -> DataFile:
             rows, lines = _numbered_rows(path, data)
             sha256 = hashlib.sha256(data).hexdigest()
     except OSError as error:
-        raise BadRows(f"{path.name}: cannot be read: {error.strerror}{_nearest_file(path)}") from None
+        raise BadRows(f"{path.name}: cannot be read: {error.strerror}{nearest_file(path, SUFFIXES)}") from None
     if not rows:
         raise BadRows(f"{path.name}: no row in the file")
     return DataFile(rows, lines, sha256)
 
 
-def _nearest_file(path: Path) -> str:
+def nearest_file(path: Path, suffixes: tuple[str, ...] = ("",)) -> str:
+    """Return a hint at the file with the most similar name beside a missing ``path``, or ""."""
     if path.exists() or not path.parent.is_dir():
         return ""
-    return nearest(path.name, [each.name for each in path.parent.iterdir() if each.suffix in SUFFIXES])
+    return nearest(path.name, [each.name for each in path.parent.iterdir() if each.name.endswith(suffixes)])
 
 
 def read_rows(path: Path, *, as_written: bool = False) -> tuple[list[dict[str, Any]], bytes]:

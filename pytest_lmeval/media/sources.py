@@ -8,15 +8,15 @@ from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
 from pytest_lmeval.data.limits import max_media_bytes
-from pytest_lmeval.data.rows import outside_project
+from pytest_lmeval.data.rows import nearest_file, outside_project
 from pytest_lmeval.data.spilled import Cell, spilled
-from pytest_lmeval.errors import LmevalError, nearest
+from pytest_lmeval.errors import LmevalError
 from pytest_lmeval.media.content import OF_KIND, SVG, TEXT, fault_in, type_of
 from pytest_lmeval.text import printable
 from pytest_lmeval.types import Media
 
 _LONGEST_SOURCE = 200
-DETAILS = ("low", "high", "auto")
+_DETAILS = ("low", "high", "auto")
 
 
 class MediaFault(LmevalError):
@@ -29,9 +29,7 @@ def media_of(kind: str, source: str | Path | bytes | Cell, folder: Path, detail:
     ``kind`` is "" to let the content decide. A text is a ``data:`` address, or a path in ``folder`` that does not leave
     the project. A :class:`Path` may leave it.
     """
-    if detail and (kind != "image" or detail not in DETAILS):
-        expected = f"expected one of {', '.join(DETAILS)}, for an image"
-        raise MediaFault(f"detail {detail!r:.40}: {expected}")
+    check_detail(kind, detail)
     if isinstance(source, bytes):
         return of_bytes(kind, source, "bytes", detail)
     if isinstance(source, Cell):
@@ -44,6 +42,12 @@ def media_of(kind: str, source: str | Path | bytes | Cell, folder: Path, detail:
     if "://" in source:
         raise MediaFault(f"{shown(source)}: an address, and a run fetches nothing: save the file in the project")
     return _of_file(kind, _within(source, folder), shown(source), detail)
+
+
+def check_detail(kind: str, detail: object) -> None:
+    """Raise MediaFault unless media of this ``kind`` may have the ``detail``."""
+    if detail and (kind != "image" or detail not in _DETAILS):
+        raise MediaFault(f"detail {detail!r:.40}: expected one of {', '.join(_DETAILS)}, for an image")
 
 
 def of_bytes(kind: str, data: bytes, source: str, detail: str = "", declared: str = "") -> Media:
@@ -108,13 +112,7 @@ def _content(path: Path, source: str) -> bytes:
         _check_size(source, path.stat().st_size)
         return path.read_bytes()
     except OSError as error:
-        raise MediaFault(f"{source}: cannot be read: {error.strerror}{_beside(path)}") from None
-
-
-def _beside(path: Path) -> str:
-    if path.exists() or not path.parent.is_dir():
-        return ""
-    return nearest(path.name, [each.name for each in path.parent.iterdir()])
+        raise MediaFault(f"{source}: cannot be read: {error.strerror}{nearest_file(path)}") from None
 
 
 def _check_size(source: str, size: int) -> None:

@@ -47,10 +47,9 @@ class _ChatMessage(BodyPart):
         found = Message(self.role, content or "", tuple(calls), self.tool_call_id or "", of_message(given))
         if not models.has_media(given.get("content"), _MEDIA):
             return found
-        from pytest_lmeval.functions.clients.media import chat_message
+        from pytest_lmeval.functions.clients.media import with_media
 
-        fields = {"tool_calls": found.tool_calls, "tool_call_id": found.tool_call_id, "extra": found.extra}
-        return chat_message(self.role, given["content"], f"{place}.content", **fields)
+        return with_media(found, given["content"], f"{place}.content")
 
 
 class _ChatChoice(models.NamedTool):

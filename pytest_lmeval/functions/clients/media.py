@@ -6,9 +6,10 @@ A ``data:`` address becomes bytes. An http address is passed on to the model's s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from pytest_lmeval.media.sources import DETAILS, MediaFault, decoded, from_base64, of_bytes, shown
+from pytest_lmeval.media.sources import MediaFault, check_detail, decoded, from_base64, of_bytes, shown
 from pytest_lmeval.types import Media, Message
 
 _HTTP = ("http://", "https://")
@@ -16,41 +17,23 @@ _WITHOUT_ID = "expected its data or an address: a file that a server stores (fil
 _Fields = Any
 
 
-def chat_message(role: str, content: Sequence[Any], place: str, **fields: Any) -> Message:
-    """Return the message with the content of a chat completion; raise ValueError that names the wrong part."""
-    return _message(role, content, place, _CHAT, fields)
+def with_media(message: Message, content: Sequence[Any], place: str, first: int = 0) -> Message:
+    """Return a message with the ``content`` of a request; raise ValueError that names the wrong part.
 
-
-def responses_message(role: str, content: Sequence[Any], place: str, **fields: Any) -> Message:
-    """Return the message with the content of a response's input; raise ValueError that names the wrong part."""
-    return _message(role, content, place, _RESPONSES, fields)
-
-
-def messages_message(role: str, content: Sequence[Any], place: str, first: int = 0, **fields: Any) -> Message:
-    """Return the message with blocks of the Messages interface; raise ValueError that names the wrong block.
-
-    ``first`` is the number of the first block.
+    The parts have the types that their interface allows. ``first`` is the number of the first part at ``place``.
     """
-    return _message(role, content, place, _MESSAGES, fields, first)
-
-
-_Read = Callable[[_Fields], Media]
-
-
-def _message(
-    role: str, content: Sequence[Any], place: str, readers: Mapping[str, _Read], fields: _Fields, first: int = 0
-) -> Message:
     parts: list[str | Media] = []
     for number, part in enumerate(content, first):
         kind = str(part.get("type"))
-        if kind not in readers:
+        if kind not in _READERS:
             parts.append(str(part.get("refusal" if kind == "refusal" else "text")))
             continue
         try:
-            parts.append(readers[kind](part))
+            parts.append(_READERS[kind](part))
         except (MediaFault, ValueError) as fault:
             raise ValueError(f"{place}[{number}]: {fault}") from None
-    return Message.of_parts(role, parts, **fields)
+    found = Message.of_parts(message.role, parts)
+    return replace(message, content=found.content, parts=found.parts)
 
 
 def _image_url(part: _Fields) -> Media:
@@ -60,8 +43,7 @@ def _image_url(part: _Fields) -> Media:
 
 def _image(given: _Fields) -> Media:
     detail = given.get("detail") or ""
-    if detail and detail not in DETAILS:
-        raise ValueError(f"detail: expected one of {', '.join(DETAILS)}, got {detail!r:.40}")
+    check_detail("image", detail)
     return _from_address("image", given.get("url"), "", detail)
 
 
@@ -121,6 +103,13 @@ def _from_data(kind: str, data: object, declared: str, name: str) -> Media:
     return of_bytes(kind, from_base64(data, name), name, declared=declared)
 
 
-_CHAT: Mapping[str, _Read] = {"image_url": _image_url, "input_audio": _input_audio, "file": _chat_file}
-_RESPONSES: Mapping[str, _Read] = {"input_image": _image_url, "input_audio": _input_audio, "input_file": _input_file}
-_MESSAGES: Mapping[str, _Read] = {"image": _block_image, "document": _block_document}
+_READERS: Mapping[str, Callable[[_Fields], Media]] = {
+    "image_url": _image_url,
+    "input_image": _image_url,
+    "image": _block_image,
+    "input_audio": _input_audio,
+    "file": _chat_file,
+    "input_file": _input_file,
+    "document": _block_document,
+}
+"""The readers of parts by type, which is unique across the interfaces."""

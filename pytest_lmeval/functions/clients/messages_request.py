@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -66,18 +66,20 @@ class _UserMessage(BodyPart):
             if isinstance(block, _TextBlock):
                 yield Message("user", block.text)
             elif isinstance(block, _MediaBlock):
-                yield _with_media("user", given["content"][number : number + 1], f"{place}.content", first=number)
-            elif models.has_media(raw := given["content"][number].get("content"), _MEDIA):
-                at = f"{place}.content[{number}].content"
-                yield _with_media("tool", raw, at, tool_call_id=block.tool_use_id)
+                blocks = given["content"][number : number + 1]
+                yield _with_media(Message("user", ""), blocks, f"{place}.content", number)
             else:
-                yield Message("tool", block.content or "", (), block.tool_use_id)
+                message = Message("tool", block.content or "", (), block.tool_use_id)
+                blocks = given["content"][number].get("content")
+                yield _with_media(message, blocks, f"{place}.content[{number}].content")
 
 
-def _with_media(role: str, blocks: Sequence[Any], place: str, **fields: Any) -> Message:
-    from pytest_lmeval.functions.clients.media import messages_message
+def _with_media(message: Message, blocks: Any, place: str, first: int = 0) -> Message:
+    if not models.has_media(blocks, _MEDIA):
+        return message
+    from pytest_lmeval.functions.clients.media import with_media
 
-    return messages_message(role, blocks, place, **fields)
+    return with_media(message, blocks, place, first)
 
 
 class _ModelMessage(BodyPart):

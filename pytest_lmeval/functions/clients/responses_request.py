@@ -179,10 +179,9 @@ def _with_media(message: Message, item: Any, place: str) -> Message:
     name = "output" if message.role == "tool" else "content"
     if not models.has_media(item.get(name), _MEDIA):
         return message
-    from pytest_lmeval.functions.clients.media import responses_message
+    from pytest_lmeval.functions.clients.media import with_media
 
-    fields = {"tool_call_id": message.tool_call_id, "extra": message.extra}
-    return responses_message(message.role, item[name], f"{place}.{name}", **fields)
+    return with_media(message, item[name], f"{place}.{name}")
 
 
 def _message(item: _MessageItem | _CallItem | _ResultItem, carried: str) -> Message:

@@ -221,9 +221,7 @@ def _along(name: str, path: list[str]) -> Iterator[_Module]:
 
 
 def _counts(file: Path, folders: Sequence[Path]) -> bool:
-    return any(
-        file.is_relative_to(folder) and not PACKAGE_FOLDERS & {*file.relative_to(folder).parts} for folder in folders
-    )
+    return any(file.is_relative_to(folder) and not is_of_package(str(file.relative_to(folder))) for folder in folders)
 
 
 def _names_in(data: bytes, package: str) -> Iterator[str]:

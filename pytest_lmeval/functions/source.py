@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType, MethodType, ModuleType
 from typing import Any
 
-from pytest_lmeval.text import PACKAGE_FOLDERS
+from pytest_lmeval.text import is_of_package
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 # Folders of tests; anything else, except test files, belongs to the application.
@@ -91,7 +91,7 @@ def of_tests(root: Path, patterns: Sequence[str]) -> Callable[[str], bool]:
 
     def is_one(name: str) -> bool:
         path = Path(name)
-        if not path.is_relative_to(root) or not PACKAGE_FOLDERS.isdisjoint(path.parts):
+        if not path.is_relative_to(root) or is_of_package(name):
             return False
         below = path.relative_to(root)
         return not _FOLDERS.isdisjoint(below.parts) or any(fnmatchcase(below.name, each) for each in patterns)

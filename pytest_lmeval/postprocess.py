@@ -157,8 +157,8 @@ def _extract_first_line(text: str) -> Extraction:
 def _extract_code_block(text: str) -> Extraction:
     r"""Return the body of a block fenced by three or more backticks, or the whole text as not found.
 
-    The block is the first of the first 32 whose info string names Python. If no block does, it is the first without an
-    info string, and otherwise the first.
+    Among the first 32 blocks, take the first whose info string names Python, or else the first without an info string,
+    or else the first.
 
     The rule follows CommonMark (https://spec.commonmark.org/0.31.2/#fenced-code-blocks): the info string may be
     anything, and a line of at least as many backticks, indented by at most three spaces more than the fence, closes the
@@ -190,9 +190,8 @@ def _best_block(text: str) -> tuple[re.Match[str] | None, int | None]:
             break
         # The closing fence opens no block.
         opening = _OPENING_FENCE.search(text, text.find("\n", end) + 1 or len(text))
-    python = [block for block in found if _PYTHON.match(block[0][3])]
-    plain = [block for block in found if not block[0][3].strip()]
-    return next(iter([*python, *plain, *found]), (None, None))
+    found.sort(key=lambda block: (not _PYTHON.match(block[0][3]), block[0][3].strip() != ""))
+    return found[0] if found else (None, None)
 
 
 def _end_of_body(text: str, opening: re.Match[str]) -> int | None:

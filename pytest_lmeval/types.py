@@ -303,7 +303,7 @@ class Message:
 
 def kinds_in(messages: Sequence[Message]) -> tuple[str, ...]:
     """Return the kinds of media in ``messages``, sorted."""
-    return tuple(sorted({media.kind for message in messages if message.parts for media in message.media}))
+    return tuple(sorted({media.kind for message in messages for media in message.media}))
 
 
 class Joined(tuple[Message, ...]):

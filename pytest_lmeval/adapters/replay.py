@@ -15,7 +15,7 @@ from pytest_lmeval.records.answers import Recall
 from pytest_lmeval.records.recording import Outputs, read_judgements, read_recording
 from pytest_lmeval.records.service import OUTSIDE
 from pytest_lmeval.records.tool_calls import Place, RecordedCall
-from pytest_lmeval.types import Completion, Generate
+from pytest_lmeval.types import MEDIA_KINDS, Completion, Generate
 
 _Key = tuple[str, str]
 
@@ -45,7 +45,7 @@ class ReplayAdapter:
     # Replies of a server are recorded like answers of a model.
     forwards = takes_messages = True
     # Answers are found by the hashes of media.
-    media = frozenset({"image", "audio", "file"})
+    media = frozenset(MEDIA_KINDS)
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
@@ -145,7 +145,7 @@ class ReplayJudge:
     cacheable = False
     answers_by_example = True
     request_options = frozenset({ANY_OPTION})
-    media = frozenset({"image", "audio", "file"})
+    media = frozenset(MEDIA_KINDS)
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -25,7 +25,7 @@ from pytest_lmeval.adapters.resolve import making
 from pytest_lmeval.errors import AdapterError, TransientError, UsageError
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.redaction import Scrubber, is_secret_name
-from pytest_lmeval.types import Completion, Generate
+from pytest_lmeval.types import MEDIA_KINDS, Completion, Generate
 
 _LOCAL_PRICES = "LITELLM_LOCAL_MODEL_COST_MAP"
 _SHORTEST_SECRET = 8
@@ -41,7 +41,7 @@ class LiteLLMAdapter(ServerModel[LiteLLMOptions]):
 
     kind = "litellm"
     request_options = frozenset({ANY_OPTION})
-    media = frozenset({"image", "audio", "file"})
+    media = frozenset(MEDIA_KINDS)
 
     def __init__(self, model: str, /, **options: Any) -> None:
         super().__init__(model, read_options(options))

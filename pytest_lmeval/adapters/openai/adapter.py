@@ -16,7 +16,7 @@ from pytest_lmeval.adapters.openai.response import completion
 from pytest_lmeval.adapters.openai.stream import StreamedChoice
 from pytest_lmeval.adapters.protocol import ANY_OPTION
 from pytest_lmeval.errors import AdapterError
-from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb
+from pytest_lmeval.types import MEDIA_KINDS, Completion, Generate, LogLikelihood, LogProb
 
 if TYPE_CHECKING:
     from pytest_lmeval.adapters.http.transport import Reply
@@ -36,7 +36,7 @@ class OpenAIAdapter(HttpAdapter[OpenAIOptions]):
         "max_tokens": "max_tokens_field=max_completion_tokens",
     }
     request_options = frozenset({ANY_OPTION})
-    media = frozenset({"image", "audio", "file"})
+    media = frozenset(MEDIA_KINDS)
 
     def __init__(self, model: str, /, **options: object) -> None:
         super().__init__(model, read_options(options))

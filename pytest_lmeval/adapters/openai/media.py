@@ -18,16 +18,14 @@ def content_of(parts: Sequence[str | Media]) -> list[dict[str, object]]:
 
 
 def _part(media: Media) -> dict[str, object]:
-    if media.kind == "image":
-        address = media.source if not media.sha256 else f"data:{media.type};base64,{base64_of(media)}"
-        return {
-            "type": "image_url",
-            "image_url": {"url": address, **({"detail": media.detail} if media.detail else {})},
-        }
-    if not media.sha256:
+    if media.kind != "image" and not media.sha256:
         raise RequestRefused(f"{media}: chat completions take the address of an image, and the bytes of other media")
+    data = base64_of(media) if media.sha256 else ""
     if media.kind == "audio":
         name = _FORMATS.get(media.type) or media.type.removeprefix("audio/")
-        return {"type": "input_audio", "input_audio": {"data": base64_of(media), "format": name}}
-    data = f"data:{media.type};base64,{base64_of(media)}"
-    return {"type": "file", "file": {"filename": PurePath(media.source).name, "file_data": data}}
+        return {"type": "input_audio", "input_audio": {"data": data, "format": name}}
+    address = f"data:{media.type};base64,{data}" if data else media.source
+    if media.kind == "image":
+        detail = {"detail": media.detail} if media.detail else {}
+        return {"type": "image_url", "image_url": {"url": address, **detail}}
+    return {"type": "file", "file": {"filename": PurePath(media.source).name, "file_data": address}}

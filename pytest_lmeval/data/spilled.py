@@ -44,13 +44,13 @@ _taken_over: list[str] = []
 
 
 def spilled_path(digest: str) -> Path:
-    """Return the file to which this process, or a worker of it, wrote the bytes with a SHA-256, if one did."""
+    """Return the file to which this process or one of its workers wrote the bytes with this SHA-256, if any did."""
     paths = [Path(folder, digest) for folder in (_folder(os.getpid()), *_taken_over)]
     return next((path for path in paths if path.exists()), paths[0])
 
 
 def hand_over() -> str:
-    """Return the folder of this process, which the caller's controller now removes; "" without a folder."""
+    """Return the folder of this process, which the caller's controller now removes, or "" if there is no folder."""
     if not _folder.cache_info().currsize:
         return ""
     folder = _folder(os.getpid())

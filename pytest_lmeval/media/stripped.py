@@ -41,7 +41,7 @@ def _jpeg(data: bytes) -> bytes | None:
 
 def _end_of_segment(data: bytes, place: int, marker: int) -> int:
     """Return the end of the segment at ``place``; 0 if it has no end in ``data``."""
-    if marker == 0xFF:  # a byte that fills up
+    if marker == 0xFF:  # a padding byte
         return place + 1
     if marker in _RESTARTS:
         return place + 2

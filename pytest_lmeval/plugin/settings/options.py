@@ -322,6 +322,7 @@ def check_spelling(parser: pytest.Parser, arguments: Sequence[str]) -> None:
     ours = [name.removeprefix("lm_").replace("_", "-") for name in vars(known) if name.startswith("lm_")]
     for argument in unknown:
         prefix, _, name = argument.partition("=")[0].partition("--lm-")
-        if not prefix and did_you_mean(name, ours):
+        # After a foreign option, argparse may list known options as unknown.
+        if not prefix and name not in ours and did_you_mean(name, ours):
             hint = did_you_mean(f"--lm-{name}", [f"--lm-{each}" for each in ours])
             raise pytest.UsageError(f"unknown option --lm-{name};{hint}")

@@ -22,6 +22,7 @@ def said(result: pytest.RunResult) -> str:
 
 MISTAKES = [
     (["tasks"], ["--lm-adapter=SPEC", "lm_adapter fixture"]),
+    (["--lm-adapter=toy", "tasks", "--depth=1", "x", "--lm-gate=none"], ["unrecognized arguments: --depth=1 x"]),
     (["--lm-adapter=tpy"], ["tpy", "toy", "replay", "package.module:Object"]),
     (["--lm-adapter=no_such_module:Model"], ["no_such_module", "ModuleNotFoundError"]),
     (["--lm-adapter=model:NoSuch"], ["NoSuch", "Model"]),

@@ -38,9 +38,11 @@ def _moves(comparison: Row, verdict: str, verb: str) -> str:
     if not names:
         return ""
     points = [f"by {size:.1f}".removesuffix(".0") for size in sizes]
-    more = f", and {len(tasks) - _MOVED} more tasks {verb}" if len(tasks) > _MOVED else ""
-    rest = "".join(f", {name} {by}" for name, by in zip(names[1:], points[1:], strict=True))
-    return f"{names[0]} {verb} {points[0]} points{rest}{more}"
+    rest = len(tasks) - _MOVED
+    more = f", and {rest} more task{'s' if rest > 1 else ''} {verb}" if rest > 0 else ""
+    others = "".join(f", {name} {by}" for name, by in zip(names[1:], points[1:], strict=True))
+    unit = "point" if points[0] == "by 1" else "points"
+    return f"{names[0]} {verb} {points[0]} {unit}{others}{more}"
 
 
 def _size(row: Row) -> float:

@@ -85,6 +85,10 @@ def pages(made_once: MadeOnce) -> Path:
             *("regression", dict.fromkeys("abcde", -0.1), "pass"),
             "a fell by 10 points, b by 10, c by 10, and 2 more tasks fell.",
         ),
+        (
+            *("regression", dict.fromkeys("abcd", -0.01), "pass"),
+            "a fell by 1 point, b by 1, c by 1, and 1 more task fell.",
+        ),
         ("inconclusive", {"a": -0.05, "b": None}, "pass", "a fell by 5 points; chance may explain it."),
         ("improvement", {"a": 0.05, "b": None}, "pass", "a rose by 5 points."),
         ("pass", {"a": None}, "pass", "No score fell by more than chance explains."),

@@ -51,8 +51,8 @@ def media_blocks(
             left -= len(data)
             entry["here"] = True
             yield f"media-{media.sha256}", encode(address)
-        elif path != spilled_path(media.sha256) and (link := _link(path, page)):
-            entry["link"] = link
+        elif path != spilled_path(media.sha256) and (address := link(path, page)):
+            entry["link"] = address
         else:
             entry["is_large"] = True
     yield "media", encode(found)
@@ -102,8 +102,8 @@ def _address(media: Media, data: bytes) -> str:
     return "" if stripped is None else f"data:{found};base64,{b64encode(stripped).decode('ascii')}"
 
 
-def _link(path: Path, page: Path) -> str:
-    """Return the address of a file, relative to the page; "" on another drive."""
+def link(path: Path, page: Path) -> str:
+    """Return the address of a file, relative to the folder of a page; "" on another drive."""
     try:
         return quote(Path(os.path.relpath(path, page)).as_posix())
     except ValueError:  # on another drive

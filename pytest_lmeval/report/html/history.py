@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from string import Template
-from urllib.parse import quote
 
 from pytest_lmeval.compare.history import History, HistoryPoint
+from pytest_lmeval.report.html.embedded import link
 from pytest_lmeval.report.html.report import html_table, html_text, part, policy
 from pytest_lmeval.report.tables import HISTORY, history_row, interval_text, score_text
 
@@ -67,9 +66,8 @@ def _run(point: HistoryPoint, folder: Path) -> str:
     """Return the time of a run as HTML, with a link to its page if that exists."""
     page = Path(point.path).with_name("report.html")
     when = html_text(_shown(point.timestamp))
-    if not page.is_file():
-        return when
-    return f'<a href="{html_text(quote(Path(os.path.relpath(page, folder)).as_posix()))}">{when}</a>'
+    address = link(page, folder) if page.is_file() else ""
+    return f'<a href="{html_text(address)}">{when}</a>' if address else when
 
 
 def _drops(points: Sequence[HistoryPoint], folder: Path) -> str:
@@ -113,12 +111,12 @@ def _dates(points: Sequence[HistoryPoint], places: _Places) -> str:
             continue
         room = x
         text = f"{date.day} {_MONTHS[date.month - 1]}" if len(years) == 1 else f"{_MONTHS[date.month - 1]} {date.year}"
-        shown.append(f'<text x="{x:g}%" y="{_HEIGHT - 10}" text-anchor="{_anchor(x)}">{text}</text>')
+        shown.append(f'<text x="{x:g}%" y="{_HEIGHT - 10}" text-anchor="{_anchor(x, 10)}">{text}</text>')
     return "".join(shown)
 
 
-def _anchor(x: float) -> str:
-    return "start" if x < 10 else "end" if x > 90 else "middle"
+def _anchor(x: float, edge: float) -> str:
+    return "start" if x < edge else "end" if x > 100 - edge else "middle"
 
 
 def _changes(points: Sequence[HistoryPoint], places: _Places) -> Iterator[str]:
@@ -128,8 +126,7 @@ def _changes(points: Sequence[HistoryPoint], places: _Places) -> Iterator[str]:
         yield f'<line class=changed x1="{x:g}%" x2="{x:g}%" y1="{_TOP - 6}" y2="{_y(0.0):g}"/>'
         if x - room >= 2 * _ROOM:
             room = x
-            anchor = "start" if x < 20 else "end" if x > 80 else "middle"
-            yield f'<text class=changed x="{x:g}%" y="{_TOP - 10}" text-anchor="{anchor}">suite changed</text>'
+            yield f'<text class=changed x="{x:g}%" y="{_TOP - 10}" text-anchor="{_anchor(x, 20)}">suite changed</text>'
 
 
 def _series(points: Sequence[HistoryPoint], places: _Places) -> Iterator[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from pytest_lmeval.compare.history import Drop, History, HistoryPoint
 from pytest_lmeval.report.html.history import render_history
 from tests.report.html.browser import Browser
@@ -72,3 +74,14 @@ def test_a_phone_shows_the_plot_whole_and_no_rule_of_accessibility_is_broken(bro
     browser.js("document.querySelectorAll('details').forEach(one => { one.open = true })")
     browser.js(f"{axe()};0")
     assert [] == browser.js(FOUND)
+
+
+def test_a_run_on_another_drive_has_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def on_another_drive(path: Path, start: Path) -> str:
+        raise ValueError(f"path is on mount {path.drive!r}, start on mount {start.drive!r}")
+
+    (tmp_path / "report.html").touch()
+    found = History({"sums": (replace(_point(1, "mini", 0.5), path=str(tmp_path / "ledger.jsonl")),)})
+    assert '<a href="report.html">' in render_history(found, tmp_path)
+    monkeypatch.setattr("os.path.relpath", on_another_drive)
+    assert "<a" not in render_history(found, tmp_path)

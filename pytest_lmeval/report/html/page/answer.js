@@ -1,4 +1,4 @@
-// What was asked, what was answered and how that was scored: of the only model of a page, or of one among several.
+// The question, the answer and the scores of an example, for the only model of a page or one of several.
 
 const CALLS = "tool_calls";
 const SHORTEST_QUESTION = 15;
@@ -7,7 +7,7 @@ function part(title, content) {
   return content ? [h("h3", {}, title), content] : null;
 }
 
-// What was asked, without what goes before it: of a prompt its end.
+// The question as text: the user's last message, or the end of a prompt without roles.
 function questionText(example) {
   const asked = askedBy(example);
   if (asked) return asked;
@@ -25,7 +25,7 @@ function askedBy(example) {
   return asked && wordsOf(asked);
 }
 
-// What a function asked: the user's last message in its first request, else a text of its row; null where neither is known.
+// The question of a function: the user's last message in its first request, or else a text of its row; null if unknown.
 function askedContent(example) {
   const first = example.columns ? example.columns.find(Boolean) : example;
   if (!first.runs) return null;
@@ -41,13 +41,13 @@ function questionBlock(example) {
   return typeof asked === "string" ? foldedHead(asked, "The question before this") : asked && contentBlock(asked);
 }
 
-// What was answered, as read from the output; null where nothing is recorded.
+// The answer as read from the output; null if no answer is recorded.
 function saidText(example) {
   const said = saidBy(example);
   return said === null ? null : example.runs && typeof said !== "string" ? spoken(said) : textOf(said);
 }
 
-// The same where there is room for a few words: of a conversation the end.
+// The answer in a few words; for a conversation, its end.
 function shortSaid(example) {
   const said = saidBy(example);
   return said === null ? null : typeof said === "string" ? said : atLast(said);
@@ -64,7 +64,7 @@ function runSaid(run) {
   return step ? step.output : null;
 }
 
-// The same of the baseline, where it was compared.
+// The baseline's answer, if the example was compared.
 function beforeText(example, text = spoken) {
   const before = example.before || {};
   if (before.same) return text === spoken ? saidText(example) : shortSaid(example);
@@ -73,7 +73,7 @@ function beforeText(example, text = spoken) {
   return example.runs ? text(said) : said;
 }
 
-// What an example had to say where it did not: of a conversation the first turn that failed.
+// The wanted answer; for a conversation, that of the first turn that failed.
 function firstWanted(example) {
   const first = (example.columns || [example]).find(Boolean);
   const failed = ((first.details || {}).turns || []).find((turn) => turn.passed === false);
@@ -86,7 +86,7 @@ function scoreText(example) {
   return h("span", {}, "score ", h("b", {}, shown(example.score)), `, threshold ${shown(example.threshold)}`);
 }
 
-// Why it has the score that it has, as far as that is known.
+// The known reasons for the score.
 function reasonParts(example) {
   const reason = example.runs && example.runs.length === 1 ? example.runs[0].reason : (example.details || {}).reason;
   return [
@@ -102,12 +102,12 @@ function notesOn(example) {
   ];
 }
 
-// A conversation turn by turn, else each output that does not stand beside the targets.
+// A conversation turn by turn, or else each output that is not shown beside the targets.
 function answerParts(example, wanted) {
   return conversations(example) || (isOnce(example, wanted) ? null : example.answers.map((answer, place) => answerPart(example, answer, place)));
 }
 
-// Whether the only output is, but for blanks, what was scored: the page then shows it once.
+// True if the only output equals the scored text except for blanks; the page then shows it once.
 function isOnce({ answers, details }, wanted) {
   return wanted.length > 0 && answers.length === 1 && !(details || {}).turns && predictionOf(answers[0]).trim() === answers[0].output.trim();
 }
@@ -115,7 +115,7 @@ function isOnce({ answers, details }, wanted) {
 function outcome(example, wanted) {
   const first = example.answers[0];
   const rule = example.rule ? h("span", { class: "note" }, " by ", h("code", {}, visible(example.rule))) : null;
-  // Without a rule and a target it would be the output twice.
+  // Without a rule and a target, the prediction would repeat the output.
   const isRead = first && first.prediction !== undefined && !(example.details || {}).turns;
   return [
     reasonParts(example),
@@ -130,7 +130,7 @@ function outcome(example, wanted) {
   ];
 }
 
-// What a metric of calls expected stands where others have targets.
+// The expected calls of a metric of calls replace the targets.
 function expectedCalls(metric, details) {
   const found = metric === CALLS ? (details || {}).expected : null;
   return Array.isArray(found) ? (found.length ? found : ["no call"]) : [];

@@ -1,10 +1,10 @@
-// Which view the address asks for, and what the keys do.
+// The view for an address, and the keys.
 
 const main = document.getElementById("main");
 let current = null;
 let listed = [];
 
-// What a reader types goes into the address without a step in the history for each letter.
+// Text that a reader types changes the address without a step in the history for each letter.
 function replaceRoute(route) {
   history.replaceState(null, "", address(route));
   show();
@@ -34,7 +34,7 @@ function showList(route, sameList) {
   const { found, counts, totals } = select(route);
   listed = found;
   const open = route.id === null ? null : examplesOf(route.task).find((example) => isOpen(route, example)) || null;
-  // The page of the open example is shown, whatever page the address names.
+  // The page of the open example takes precedence over the page in the address.
   if (open && found.includes(open)) route.page = Math.floor(found.indexOf(open) / PAGE_SIZE);
   route.page = Math.min(route.page, Math.max(0, Math.ceil(found.length / PAGE_SIZE) - 1));
   const name = listTitle(route);
@@ -71,14 +71,14 @@ function renderPanes(route, { found, counts, totals }, open) {
   if (!current || current.id !== route.id) get("detail").scrollTop = 0;
 }
 
-// While someone types, the field stays the very same element; its neighbours follow.
+// While the reader types, the field stays the same element, and only its neighbours change.
 function updateFilters(route, counts, totals) {
   const fresh = filterBar(route, counts, totals, replaceRoute);
   document.querySelector(".filters fieldset").replaceWith(fresh.querySelector("fieldset"));
   document.querySelector(".further").replaceWith(fresh.querySelector(".further"));
 }
 
-// One stop for the tab key in the list: the open example, else the first.
+// The tab key stops once in the list: at the open example, or else at the first.
 function makeReachable() {
   const links = [...document.querySelectorAll(".examples tbody a")];
   if (links.length && !links.some((link) => link.tabIndex === 0)) links[0].tabIndex = 0;
@@ -134,7 +134,7 @@ function rowLinks() {
   return [...document.querySelectorAll(".examples tbody a")];
 }
 
-// How many examples of all tasks have something that is counted of each.
+// The sum of a count over all tasks.
 function sumOf(name) {
   return report.examples.reduce((sum, tally) => sum + tally[name], 0);
 }

@@ -78,6 +78,6 @@ function numberHead(...children) {
 }
 
 function scroller(label, ...children) {
-  // A region that scrolls has to be reachable without a mouse.
+  // A region that scrolls must be reachable without a mouse.
   return h("div", { class: "scroller", role: "region", "aria-label": label, tabindex: "0" }, ...children);
 }

@@ -1,4 +1,4 @@
-// The data blocks, which examples are shown in which order, and the address of what is shown.
+// The data blocks, the choice and order of examples, and the address of a view.
 
 const report = JSON.parse(document.getElementById("report-data").textContent);
 const board = report.board;
@@ -34,7 +34,7 @@ function promptOf(example) {
 const LAST = Number.MAX_VALUE;
 const known = (value) => (value === null || value === undefined ? LAST : value);
 
-// What examples may be chosen by besides a filter: what the address calls it, its name, and what an example has of it.
+// Choices besides a filter: the name in the address, the label, and an example's values.
 const PICKS = [
   ["category", "Category", (example) => (example.category ? [example.category] : [])],
   ["tag", "Tag", (example) => example.tags || []],
@@ -76,7 +76,7 @@ function predictionOf(answer) {
   return answer.prediction === undefined ? answer.output : answer.prediction;
 }
 
-// Where a program is run, what it should print is often nothing at all.
+// The wanted output of a program is often empty.
 function wantedBy(example) {
   const says = example.targets.some((target) => target !== "") || !(example.details || {}).code_status;
   return says ? example.targets : [];
@@ -103,7 +103,7 @@ function nameInAddress(text) {
   return text.replace(/\p{Cs}/gu, codeName);
 }
 
-// Where to: everything a link needs to show the same thing to someone else.
+// The address of a view: everything that a link needs to show it again.
 function address({ task = null, show = "all", query = "", order = ORDERS[0][0], page = 0, of = null, id = null, ...others }) {
   const values = { show: show === "all" ? "" : show, q: query, sort: order === ORDERS[0][0] ? "" : order, page: page || "" };
   const search = new URLSearchParams();
@@ -116,7 +116,7 @@ function address({ task = null, show = "all", query = "", order = ORDERS[0][0], 
   return text ? `${path}?${text}` : path;
 }
 
-// A name as the address has it, back.
+// Decodes a name in an address.
 function nameAmong(names, text) {
   const name = names.find((one) => nameInAddress(one) === text);
   return name === undefined ? text : name;

@@ -1,5 +1,5 @@
-// A word diff: E. W. Myers, "An O(ND) Difference Algorithm and Its Variations", 1986, over what two texts do not share
-// at their ends. Texts too different for it are compared by line, then not at all.
+// A word diff: E. W. Myers, "An O(ND) Difference Algorithm and Its Variations", 1986, without the equal ends of the
+// texts. Texts that differ too much are compared by line, or not at all.
 
 const WORDS = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]|[\p{L}\p{M}\p{N}_]+|\n|[^\S\n]+|[^]/gu;
 const MOST_EDITS = 600;
@@ -26,7 +26,7 @@ function compare(a, b) {
 
 function edits(a, b) {
   const most = Math.min(a.length + b.length, MOST_EDITS);
-  // How far each diagonal has come; diagonal k stands at most + 1 + k.
+  // The progress of each diagonal; diagonal k is at index most + 1 + k.
   const reached = new Int32Array(2 * most + 3);
   const trace = [];
   for (let d = 0; d <= most; d += 1) {
@@ -61,8 +61,8 @@ function walkBack(trace, a, b) {
   return parts.reverse();
 }
 
-// Runs of [kind, text]. A few words that happen to stand in both texts, between longer changes, are no common ground:
-// such a run becomes part of the change around it.
+// Runs of [kind, text]. A few equal words between longer changes are a coincidence: they become part of the change
+// around them.
 function readable(parts) {
   const groups = grouped(parts);
   for (let place = 1; place < groups.length - 1; place += 1) {

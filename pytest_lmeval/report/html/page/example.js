@@ -1,4 +1,4 @@
-// One example: what was asked, what each model answered, how that was scored, and how two answers differ.
+// One example: its question, the answer and scores of each model, and how two answers differ.
 
 function examplePane(route, example, found) {
   const task = several && [" ", h("span", { class: "of" }, visible(example.task))];
@@ -51,7 +51,7 @@ function columnPart(example, column, place) {
   );
 }
 
-// What the page of the model itself calls this example.
+// The address of this example on the model's own page.
 function pageAddress(example, column) {
   const path = `#/task/${encodeURIComponent(nameInAddress(example.task + column.suffix))}`;
   return `${path}?${new URLSearchParams({ id: nameInAddress(example.id) })}`;
@@ -61,14 +61,14 @@ function columnBody(held, wanted) {
   return [outcome(held, wanted), held.runs && functionParts(held), answerParts(held, wanted)];
 }
 
-// Two texts as one, marked with what only one of them has; null if they have little in common.
+// Two texts as one, with the words marked that only one of them has; null if they have little in common.
 function wordDiff(before, after, [one, two]) {
   const runs = diff(before, after);
   if (sharedPart(runs) < LEAST_SHARED) return null;
   return [h("p", { class: "note" }, h("del", {}, "only ", visible(one)), " ", h("ins", {}, "only ", visible(two))), diffBlock(runs)];
 }
 
-// The two columns that the reader has chosen, the second as it differs from the first.
+// The answers of the two chosen models, with the second's differences marked.
 function diffPart(route, example) {
   const all = textsOf(example);
   if (all.length > 2 && all.every((text) => text !== null && text === all[0])) return h("p", { class: "note" }, `All ${all.length} answers are the same, character for character.`);
@@ -86,7 +86,7 @@ function columnDiff([one, two], places, what, same) {
 
 const textsOf = (example) => columns.map((_, place) => (example.columns[place] ? fullText(wholeColumn(example, place)) : null));
 
-// By default the best, and the first model whose answer differs from it.
+// The two chosen models; by default the best, and the first whose answer differs from the best's.
 function diffed(route, example) {
   if (isChosen(route)) return [route.other, route.own];
   const [best, ...others] = textsOf(example);
@@ -129,7 +129,7 @@ function baselinePart(example) {
   const head = [title, changed, scored];
   if (before.same) return [head, h("p", { class: "note" }, "The baseline said the same, character for character.")];
   const old = (before.answers || []).map((answer) => (example.runs ? { ...answer, output: spoken(answer.output) } : answer));
-  // Of a function it is what the application answered.
+  // For a function, the application's answer.
   const now = before.now === undefined ? example.answers : [{ output: spoken(before.now) }];
   const alone = () => old.map((answer) => outputBlock(answer));
   if (!old.length || !now.length) return [head, alone()];
@@ -155,7 +155,7 @@ function rerun(example) {
   return h("pre", { class: "command" }, h("code", {}, visible(command)));
 }
 
-// For a shell, as Python's shlex.quote does it.
+// Quotes for a shell, like Python's shlex.quote.
 function quoted(text) {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`;
 }

@@ -13,12 +13,12 @@ function filterBar(route, counts, totals, go) {
   );
 }
 
-// Of several models the words name the chosen one.
+// With several models, the words name the chosen one.
 function wordsFor(words, route) {
   return typeof words === "function" ? words(route) : words;
 }
 
-// What the list shows: its task, its filter, or both.
+// The title of the list: its task, its filter, or both.
 function listTitle({ task, show, ...route }) {
   const filter = show === "all" ? "" : wordsFor(FILTERS.find(([name]) => name === show)[1], route);
   return task === null ? filter || "All examples" : filter ? `${task}: ${lowered(filter)}` : task;
@@ -31,7 +31,7 @@ function filterChoice(route, name, label, n, go) {
   return h("label", { class: "choice" }, input, h("span", {}, label, " ", h("span", { class: "n" }, count(n))));
 }
 
-// All but the search: what follows it while someone types.
+// The fields beside the search, which change while the reader types.
 function furtherFields(route, go) {
   const csv = csvButton("examples", () => csvOfExamples(select(route).found));
   return h("div", { class: "further" }, ownFields(route, go), PICKS.map((pick) => pickField(route, pick, go)), orderField(route, go), csv);
@@ -119,7 +119,7 @@ function leftOutNote(task) {
   return h("p", { class: "note left-out" }, text, " All of them are in ", h("code", {}, "ledger.jsonl"), LEDGER);
 }
 
-// What goes above an open example: back to the list, and to the ones before and after it.
+// The links above an open example: to the list, and to the examples before and after it.
 function exampleSteps(route, example, found) {
   const place = found.indexOf(example);
   const step = (offset, label, key) => {

@@ -3,7 +3,7 @@
 const MEDIA_KINDS = ["image", "audio", "file"];
 let mediaKnown = null;
 
-// By the SHA-256 of a file: its format and size, and whether the page has its bytes, or where the file is.
+// Returns the format and size of a file by its SHA-256, and whether the page has its bytes or a link.
 function factsOf(part) {
   const block = document.getElementById("media");
   mediaKnown ||= new Map(block ? Object.entries(JSON.parse(block.textContent)) : []);
@@ -23,7 +23,7 @@ function nameOfMedia(part) {
   return `${kind} ${part[kind]}${is ? `, ${is}` : ""}`;
 }
 
-// A content in words, as the prompt of the ledger has it.
+// A content as text, as in the ledger's prompt.
 function wordsOf(content) {
   return typeof content === "string" ? content : content.map((part) => (typeof part === "string" ? part : `[${nameOfMedia(part)}]`)).join("\n");
 }
@@ -54,7 +54,7 @@ function openLarger(source, name) {
   fill(dialog, {}, [h("p", {}, h("span", {}, visible(name)), close), h("img", { src: source, alt: name })]);
   dialog.addEventListener("click", () => dialog.close());
   dialog.addEventListener("close", () => dialog.remove());
-  // The keys of the page, such as Escape, wait until it is closed.
+  // While the dialog is open, the page ignores its keys, such as Escape.
   dialog.addEventListener("keydown", (event) => event.stopPropagation());
   document.body.append(dialog);
   dialog.showModal();

@@ -1,4 +1,4 @@
-// What examples can be filtered and ordered by, of one model beside its baseline, or of several beside each other.
+// Filters and orders of examples, for one model and its baseline, or for several models.
 
 const { columns } = report;
 const labels = columns.map((column) => column.label);
@@ -11,7 +11,7 @@ const wide = several ? { matches: false } : matchMedia("(min-width: 66rem)");
 const LEDGER = several ? " of each model." : " beside this report.";
 const KIND = several ? "columns" : "one";
 const FURTHER = [...PICKS.map(([name]) => name), "model", "against"];
-// Which filter is in the top bar, its name there, and what of a task's tally it counts.
+// The filters in the top bar: name, label, and the count in a task's tally.
 const LINKED = several ? ["differs", "Models differ ", "differ"] : ["worse", "Got worse ", "worse"];
 
 const PASSES = { passed: true, failed: false, below: false };
@@ -19,13 +19,13 @@ const own = (example, route) => example.columns[route.own];
 const other = (example, route) => example.columns[route.other];
 const isChosen = (route) => several && route.own >= 0;
 
-// A column with all that it shares with the others.
+// A column with the fields that all columns share.
 function wholeColumn(example, place) {
   const { columns: held, ...shared } = example;
   return held[place] === example ? example : { ...shared, ...held[place] };
 }
 
-// Whether a model passed an example; undefined where that was not decided.
+// True if a model passed an example; undefined if that was not decided.
 function passes(column) {
   return column ? PASSES[column.status] : undefined;
 }
@@ -34,7 +34,7 @@ function isWorse(one, two) {
   return passes(one) === false && passes(two) === true;
 }
 
-// Which way an example went against the baseline, or of the chosen model against the other one.
+// The direction in which an example differs from the baseline, or the chosen model from the other one.
 function flipOf(example, route) {
   if (!isChosen(route)) return example.flip;
   const pair = [own(example, route), other(example, route)];
@@ -43,7 +43,7 @@ function flipOf(example, route) {
 
 const differs = (example) => Boolean(example.differs);
 
-// The name of a model; of a long one the ends, the whole as its title.
+// The name of a model; a long name is shortened, with the whole name as its title.
 function labelOf({ label, short }) {
   return short ? h("span", { title: label }, visible(short)) : visible(label);
 }
@@ -78,7 +78,7 @@ function lowest(example, route) {
   return Math.min(LAST, ...example.columns.map(scoreOf).filter((value) => value !== null));
 }
 
-// How far a model is below its baseline, the chosen one below the other one or, without one, the last below the best.
+// The score by which a model is below its baseline, the chosen model below the other, or the last below the best.
 function gap(example, route) {
   if (several && !isChosen(route)) {
     const scores = example.columns.map(scoreOf).filter((value) => value !== null);

@@ -1,4 +1,4 @@
-// What the first view says of several models: which is best, by how much, on which tasks, and what each took.
+// The first view of several models: the best, the differences, the scores by task, and the cost of each.
 
 const LONG_SENTENCE = 160;
 

@@ -1,4 +1,4 @@
-// The first view: the verdict and why, then the scores, then everything one may want to know of the run.
+// The first view: the verdict and its reasons, the scores, and further facts about the run.
 
 const VERDICT_TAGS = { regression: "bad", inconclusive: "warn", improvement: "good", stale: "warn", uncompared: "soft" };
 const SHOWN_FLIPS = 8;
@@ -51,7 +51,7 @@ function withoutGate(gate) {
   return ["", "\u2022", gate ? String(gate.verdict) : "Complete"];
 }
 
-// A list of lines, of which a long one folds its end.
+// A list of lines; the end of a long list is folded.
 function listOf(lines, most, what, tone) {
   const items = (lines || []).map((line) => h("li", { class: tone }, visible(String(line))));
   if (!items.length) return null;
@@ -101,7 +101,7 @@ function figures() {
     report.latency && figure("Median latency", duration(report.latency.median), report.latency.p95 === null ? "" : `p95: ${duration(report.latency.p95)}`, null),
   ].filter(Boolean);
   const list = h("dl", { class: "figures" }, shown);
-  // Rows of equal length: of an odd number over two rows, the first takes two places.
+  // Rows of equal length: if two rows have an odd number of figures, the first takes two places.
   list.style.setProperty("--across", shown.length > MOST_ACROSS ? Math.ceil(shown.length / 2) : shown.length);
   list.classList.toggle("uneven", shown.length > MOST_ACROSS && shown.length % 2 === 1);
   return list;
@@ -137,7 +137,7 @@ function scoresSection() {
   return [legend(hasFloor, compared.size > 0), scroller("Scores by task", shown), smallTasks(sizes), csvButton("scores", () => csvOfTable(shown))];
 }
 
-// All tasks have equal weight in the mean: says which small ones make up half of its interval or more.
+// All tasks have equal weight in the mean. Names the small tasks if they make up half of its interval or more.
 function smallTasks(sizes) {
   const held = sizes.filter(([, n]) => n > 0);
   const small = held.filter(([, n]) => n < SMALL);
@@ -168,7 +168,7 @@ function flipsSection(flip) {
   return [scroller(`Examples that got ${flip}`, table(`Examples that got ${flip}`, ["Example", "Task", "Question", "Said", "Baseline", "Wanted"], lines, {})), all];
 }
 
-// Of two long texts that begin alike, what comes where they part.
+// Two long texts from shortly before their first difference.
 function whereTheyPart(one, two) {
   let same = 0;
   while (same < Math.min(one.length, two.length) && one[same] === two[same]) same += 1;
@@ -178,7 +178,7 @@ function whereTheyPart(one, two) {
 
 const ALIKE = 40;
 
-// A row of the overview's lists: what leads to the example, and texts cut to a few words.
+// A row of the overview's lists: a link to the example, and texts cut to a few words.
 function gistRow(example, show, before, texts) {
   const link = h("a", { href: address({ show, of: example.task, id: example.id }) }, visible(example.id));
   const short = (text) => h("td", { class: "said" }, snippet(text || "", 60));

@@ -37,7 +37,7 @@ function exampleRow(route, example) {
   return h("tr", { class: open ? "open" : null }, h("th", { scope: "row", class: "asked" }, link, task, promptGist(example), wantedGist(wanted, others.length)), cells);
 }
 
-// A short prompt is shown whole, of a long one the question.
+// A short prompt is shown whole, and a long one by its question.
 function promptGist(example) {
   const { shared, own: rest } = promptOf(example);
   const isShort = !shared && !example.function && rest.length <= SHORT_PROMPT;
@@ -63,9 +63,9 @@ function flipMark(example) {
   return h("span", { class: `flip ${example.flip}` }, h("span", { "aria-hidden": "true" }, glyph), ` ${example.flip}`);
 }
 
-// What was read from an output goes before it, and why it did not pass after it.
+// The text that was read from an output precedes it, and the reason why it failed follows.
 function cellAnswer(column, wanted) {
-  // Of a conversation the last answer is enough.
+  // For a conversation, the last answer suffices.
   const [first] = column.runs || (column.details || {}).turns ? [] : column.answers;
   const said = column.error || (first ? first.output : shortSaid(column));
   const answer = said === null ? runGist(column.runs || []) || "" : said;
@@ -74,7 +74,7 @@ function cellAnswer(column, wanted) {
   return [read, answer === "" ? h("span", { class: "nothing" }, "(empty)") : h("span", { class: "gist said", dir: "auto" }, snippet(answer, SHORT_ANSWER)), why && h("span", { class: "gist why" }, why)];
 }
 
-// What all models should say goes beside the question.
+// The wanted answer of all models, beside the question.
 function whyGist(column, shown) {
   const { code_status: code, reason } = column.details || {};
   if (code) return code === "pass" ? null : String(code).replace("_", " ");

@@ -1,4 +1,4 @@
-// The rest of the first view: what it took, what was left out, and under what circumstances.
+// The rest of the first view: time and usage, skipped examples, and the settings of the run.
 
 function latencySection() {
   const { latency } = report;

@@ -1,4 +1,4 @@
-// What scorers and checks of a record said, each with its reason, and what is recorded of judges and simulated users.
+// The results of scorers and checks with their reasons, and the records of judges and simulated users.
 
 const RECORDED = ["scorers", "checks", "judge", "user"];
 
@@ -25,7 +25,7 @@ function wantedOfCheck(one) {
   return wanted && [" wanted ", h("q", { class: "said" }, snippet(wanted, 120))];
 }
 
-// Under these names a metric of somebody's own may hold anything.
+// Under these names, a custom metric may record any value.
 function recordedFold(details) {
   const held = RECORDED.filter((name) => isMapping(details[name]) || isListOfMappings(details[name]));
   const shown = Object.fromEntries(held.map((name) => [name, details[name]]));

@@ -1,4 +1,4 @@
-// To hand on what is shown: its address, and tables as CSV.
+// Share a view: its address, and its tables as CSV.
 
 function linkButton() {
   const said = h("span", { class: "hidden", role: "status" });
@@ -20,7 +20,7 @@ async function copyAddress(button, said) {
   }
 }
 
-// Programs for tables run what begins like a formula; texts of models may.
+// A spreadsheet program runs text that begins like a formula, and a model's text may begin so.
 const FORMULA = /^[=+\-@\t\r]/;
 
 function csvCell(value) {
@@ -34,7 +34,7 @@ function csvText(rows) {
   return rows.map((row) => row.map(csvCell).join(",") + "\r\n").join("");
 }
 
-// A table of the page, as it is shown; what only drawings say is beside them in numbers.
+// A table of the page as shown; the numbers of its drawings are beside them.
 function csvOfTable(node) {
   const lines = [...node.querySelectorAll("tr")].map((row) => [...row.children].filter((cell) => !cell.classList.contains("plotted")));
   return lines.map((cells) => cells.map((cell) => cell.textContent.replace(/\s+/g, " ").trim()));
@@ -45,7 +45,7 @@ function csvButton(name, rowsOf) {
 }
 
 function download(name, text) {
-  // The mark at the beginning tells programs for tables that it is UTF-8.
+  // The mark at the beginning tells spreadsheet programs that the file is UTF-8.
   const link = h("a", { href: URL.createObjectURL(new Blob(["\ufeff", text], { type: "text/csv" })), download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);

@@ -1,4 +1,4 @@
-// What an example that is a function did: each of its repeats as steps over time, and the row it was given.
+// An example of an eval function: each repeat as steps over time, and its row.
 
 const MESSAGES_SHOWN = 2;
 
@@ -144,7 +144,7 @@ function callLines(calls) {
   return (calls || []).map(([name, given]) => `${name}(${plainText(given)})`);
 }
 
-// Names and arguments; null where these are no calls.
+// Names and arguments; null if the value is not a list of calls.
 function callsOf(given) {
   if (!Array.isArray(given)) return null;
   const calls = given.map((call) => (call && (call.function || call)) || {});
@@ -172,7 +172,7 @@ function stepsMatch(example, pattern) {
   return (example.runs || []).some((run) => pattern.test(run.reason || "") || pattern.test(run.output === undefined ? "" : spoken(run.output)) || (run.steps || []).some(inStep));
 }
 
-// A row is JSON. What is text in it is shown as text.
+// A row is JSON; its texts are shown as text.
 function rowPart(text) {
   if (text === "{}") return null;
   const row = parsedRow(text);

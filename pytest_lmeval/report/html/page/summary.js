@@ -1,4 +1,4 @@
-// What is known of a task besides its examples.
+// The facts about a task besides its examples.
 
 function summaryPane(task) {
   const row = rows.get(task);
@@ -38,7 +38,7 @@ function summaryPane(task) {
   ];
 }
 
-// Where the examples of a list come from.
+// The origin of the examples of a list.
 function tasksPane(route, found) {
   const counts = new Map();
   for (const example of found) counts.set(example.task, (counts.get(example.task) || 0) + 1);
@@ -50,7 +50,7 @@ function tasksPane(route, found) {
   return lines.length ? [h("h2", {}, "By task"), table("Examples of this list by task", head, lines, {})] : null;
 }
 
-// What aggregations left out, by what left it out, and how many rows of each kind.
+// The number of rows that aggregations omitted, by aggregation and kind.
 function left(notes) {
   const lines = Object.entries(notes || {}).flatMap(([name, kinds]) =>
     Object.entries(kinds).map(([kind, n]) => [visible(name ? `${name}: ${kind}` : kind), `${count(n)} row(s)`]));

@@ -23,7 +23,7 @@ const between = (ends, shown) => (ends ? `${shown(ends[0])} to ${shown(ends[1])}
 const pText = (p) => (typeof p !== "number" ? DASH : p < 0.001 ? "<\u00a0.001" : p.toFixed(3));
 const asItIs = (value) => visible(String(value ?? ""));
 
-// How a value is shown, by the name of the format of its column.
+// Functions that show a value, by the format of its column.
 const FORMATS = {
   text: asItIs,
   raw: asItIs,
@@ -41,7 +41,7 @@ const FORMATS = {
   cost: (spent) => (spent ? `${spent[1] ? "\u2265 " : ""}${costText(spent[0])}` : DASH),
 };
 
-// Own has what a page shows in place of a value, by the name of its column; plots have an axis in their heading.
+// ``own`` has functions whose result replaces a value, by the name of its column; plots have an axis in their heading.
 function declaredTable(caption, columns, rows, own, attributes, kindOf) {
   const kind = ({ format }) => format === "plot" ? "plotted" : format === "text" ? null : format === "raw" ? "raw" : "number";
   const head = columns.map((column) => {

@@ -1,10 +1,10 @@
-// Who said what, in order: the turns of a conversation, and the talk of a test function, also with a simulated user.
+// Conversations in order: the turns of an example, and the talk of a function, also with a simulated user.
 
 const ROLES = { __proto__: null, system: "System", user: "User", assistant: "Model", tool: "Tool" };
 const ANSWERED = /^<answer-[0-9a-f]+>\n([\s\S]*)\n<\/answer-[0-9a-f]+>$/;
 const ENDED = { __proto__: null, done: "The user was done.", max_turns: "The user was not done after as many messages as it may say." };
 
-// Of an example that took several requests: every turn, what was said and called in it, and whether it passed.
+// Every turn of an example with several requests: its texts and calls, and whether it passed.
 function conversations(example) {
   const details = example.details || {};
   const talks = details.repeats || [details];
@@ -53,7 +53,7 @@ function saidPart(said, thoughts) {
   ];
 }
 
-// The conversation that a value is; of an application's answer in a baseline its JSON.
+// The conversation in a value; an application's answer in a baseline is JSON.
 function talkIn(value) {
   if (isConversation(value)) return value;
   if (typeof value !== "string" || !value.startsWith("[")) return null;
@@ -72,7 +72,7 @@ function spoken(value) {
   return talk ? talk.map(({ role, content, tool_calls: calls }) => `${nameOf(role)}: ${[wordsOf(content), ...callLines(callsOf(calls))].filter(Boolean).join("\n")}`).join("\n") : textOf(value);
 }
 
-// What the user was answered last, which says more of a talk than how it began.
+// The last answer to the user, which tells more about a talk than its beginning.
 function atLast(value) {
   const talk = talkIn(value);
   const last = talk && (talk.findLast(({ role, content }) => role === "assistant" && content) || talk[talk.length - 1]);
@@ -84,7 +84,7 @@ function transcript(messages, level) {
   return messages.map(shown);
 }
 
-// What a run said with whom: its output, where that is a conversation, else what its simulated users said and heard.
+// The conversations of a run: its output if that is one, or else those with its simulated users.
 function talkParts(run, title, level) {
   const talks = usersOf(run);
   if (isConversation(run.output)) return [title("Conversation"), transcript(run.output, level), talks.length === 1 && endNote(talks[0])];
@@ -99,7 +99,7 @@ function endNote(talk) {
   return h("p", { class: "note" }, talk.done ? ENDED.done : "The user had not said that it was done.");
 }
 
-// Each user's last request holds all that was said before: a first request has the instructions alone.
+// Each user's last request contains the whole talk; a first request has only the instructions.
 function usersOf(run) {
   const asked = (run.steps || []).filter((step) => step.kind === "user" && isConversation(step.input));
   const last = asked.filter((_, place) => place + 1 === asked.length || asked[place + 1].input.length === 1);

@@ -1,4 +1,4 @@
-// Text of models and files, with what cannot be seen, or turns the order of what can, spelled out.
+// Text of models and files, with invisible characters and marks of direction spelled out.
 
 const ODD = new RegExp(
   "[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180e" +
@@ -28,7 +28,7 @@ function visible(text) {
   return parts;
 }
 
-// Blanks at the ends decide many an exact match, and are the last thing a reader sees.
+// Blanks at the ends decide many exact matches, and readers overlook them.
 function withEdges(text) {
   if (text === "") return h("span", { class: "nothing" }, "(empty)");
   const start = text.match(/^[ \t\n]*/)[0];
@@ -53,7 +53,7 @@ function block(content, attributes) {
   return h("pre", { dir: "auto", ...attributes }, content);
 }
 
-// Of a long text the end is what the model answered to: the rest folds away.
+// The end of a long text is the part that the model answered; the rest is folded.
 function foldedHead(text, label, limit = 1600) {
   if (text.length <= limit) return block(withEdges(text));
   const near = text.indexOf("\n", text.length - limit);

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_lmeval.text import escape_markdown, printable
 
 if TYPE_CHECKING:
-    from pytest_lmeval.compare.history import HistoryPoint
+    from pytest_lmeval.compare.history import Drop, HistoryPoint
     from pytest_lmeval.leaderboard.board import Leaderboard
 
 Row = Mapping[str, Any]
@@ -303,9 +303,15 @@ def history_row(point: HistoryPoint) -> Row:
     """Return the table row of one run in a history."""
     notes = [*(["the suite changed"] if point.changed else []), *point.notes]
     if point.drop is not None:
-        notes.append(f"fell by {-100 * point.drop.change:.1f} points since the run before (p {point.drop.p:.2g})")
+        notes.append(drop_text(point.drop, "the run before"))
     interval = {"ci95": point.interval} if point.interval else {}
     return {**asdict(point), **interval, "note": ", ".join(notes)}
+
+
+def drop_text(drop: Drop, since: str) -> str:
+    """Return the size of a drop in a history, with its p-value."""
+    p = "p < 0.001" if drop.p < 0.001 else f"p {drop.p:.2g}"
+    return f"fell by {-100 * drop.change:.1f} points since {since} ({p})"
 
 
 def cut_to(text: str, size: int) -> str:

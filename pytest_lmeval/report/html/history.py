@@ -11,7 +11,7 @@ from string import Template
 from pytest_lmeval.compare.history import History, HistoryPoint
 from pytest_lmeval.report.html.embedded import link
 from pytest_lmeval.report.html.report import html_table, html_text, part, policy
-from pytest_lmeval.report.tables import HISTORY, history_row, interval_text, score_text
+from pytest_lmeval.report.tables import HISTORY, drop_text, history_row, interval_text, score_text
 
 _HEIGHT, _TOP, _BOTTOM = 240, 24, 34
 _EDGES = (6.0, 97.0)
@@ -72,8 +72,7 @@ def _run(point: HistoryPoint, folder: Path) -> str:
 
 def _drops(points: Sequence[HistoryPoint], folder: Path) -> str:
     lines = [
-        f"<li>{_run(point, folder)}: {html_text(point.model)} fell by {-100 * drop.change:.1f} points since "
-        f"{html_text(_shown(drop.since))} ({html_text('p < 0.001' if drop.p < 0.001 else f'p {drop.p:.2g}')})</li>"
+        f"<li>{_run(point, folder)}: {html_text(f'{point.model} {drop_text(drop, _shown(drop.since))}')}</li>"
         for point in reversed(points)
         if (drop := point.drop) is not None
     ]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.metrics.parts.code_plan import LONGEST_TIMEOUT_S
 from pytest_lmeval.metrics.parts.declare import Extras
+from pytest_lmeval.numbers import is_number
 from pytest_lmeval.sandbox import Limits, ProgramRun
 from pytest_lmeval.types import Score
 
@@ -23,6 +25,15 @@ def prints_true(program: str, sandbox: Any) -> Score:
     """Return 1.0 if the program runs to its end and the last word that it prints is ``True``, else 0.0."""
     run = sandbox.script(program, Limits(cpu_s=LONGEST_TIMEOUT_S))
     return _score(run, run.status == "pass" and run.stdout.split()[-1:] == ["True"])
+
+
+def check_unittests(context: Extras) -> None:
+    """Raise RecordRefused unless ``test_code`` is source, and ``benchmark_timeout`` a number of seconds above 0."""
+    code, limit = context["test_code"], context.get("benchmark_timeout", _USUAL_TIMEOUT_S)
+    if not isinstance(code, str) or not code.strip():
+        raise RecordRefused("bad_type", "test_code", f"expected unittest source, got {code!r:.80}")
+    if not is_number(limit) or limit <= 0:
+        raise RecordRefused("bad_value", "benchmark_timeout", f"expected seconds above 0, got {limit!r:.80}")
 
 
 def passes_unittests(program: str, context: Extras, sandbox: Any) -> Score:

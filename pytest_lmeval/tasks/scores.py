@@ -171,7 +171,7 @@ class CodeExecutionPassAtOne:
     NEEDS_SANDBOX = True
 
     def __call__(self, prediction: str, targets: Sequence[str], extras: Mapping[str, Any], sandbox: Any) -> Score:
-        """Return the score of the code block in ``prediction``, or of the whole text."""
+        """Return the score of the code block in ``prediction``, or of the whole text; ``test_code`` gets the text."""
         if "test_code" in extras:
             from pytest_lmeval.tasks.programs import passes_unittests
 
@@ -189,6 +189,9 @@ class CodeExecutionPassAtOne:
     def check(extras: Mapping[str, Any]) -> None:
         """Raise RecordRefused if the context has no valid test cases."""
         if "test_code" in extras:
+            from pytest_lmeval.tasks.programs import check_unittests
+
+            check_unittests(extras)
             return
         from pytest_lmeval.metrics.parts import code_plan
 

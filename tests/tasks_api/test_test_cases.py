@@ -55,6 +55,9 @@ def test_a_time_limit_of_the_context_is_passed_on() -> None:
     [
         ({}, "test_cases", "expected source, or a list of test cases, got None"),
         ({"test_cases": []}, "test_cases", "expected source, or a list of test cases, got []"),
+        ({"test_code": ["x"]}, "test_code", "expected unittest source, got ['x']"),
+        ({"test_code": "x", "benchmark_timeout": "soon"}, "benchmark_timeout", "expected seconds above 0, got 'soon'"),
+        ({"test_code": "x", "benchmark_timeout": -1}, "benchmark_timeout", "expected seconds above 0, got -1"),
         ({"test_cases": ["add(1,"]}, "test_cases", "expected Python, got 'add(1,'"),
         ({"test_cases": [{"in": 1}], "entry_point": "f"}, "test_cases", "case 0: expected a list"),
         (

@@ -1,4 +1,4 @@
-// An example of an eval function: each repeat as steps over time, and its row.
+// An example that a function scored: each repeat as steps over time, and its row.
 
 const MESSAGES_SHOWN = 2;
 

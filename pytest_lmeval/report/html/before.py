@@ -9,7 +9,7 @@ from typing import Any
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import OUTPUT
 from pytest_lmeval.leaderboard.passing import PASSES, missed, reaches, thresholds_of
-from pytest_lmeval.report.html.examples import Flip, Flips, answers, filled, is_function, page_messages
+from pytest_lmeval.report.html.examples import Flip, Flips, answers, filled, is_scored_by_function, page_messages
 from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.text import cut
 from pytest_lmeval.types import ExampleResult, Message
@@ -85,7 +85,7 @@ def _before(now: ExampleResult, before: ExampleResult, *, other_prompt: bool) ->
         "same": same,
         "answers": [] if same else answers(before),
     }
-    return filled(fields | (_answered_before(before, now) if is_function(now) else {}))
+    return filled(fields | (_answered_before(before, now) if is_scored_by_function(now) else {}))
 
 
 def _answered_before(before: ExampleResult, now: ExampleResult) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def _answered_before(before: ExampleResult, now: ExampleResult) -> dict[str, Any
 def _as_it_was(now: ExampleResult, entry: Mapping[str, Any]) -> ExampleResult:
     recorded = entry["old"]
     output, prediction = recorded.get("output"), recorded.get("prediction")
-    if is_function(now):
+    if is_scored_by_function(now):
         # The recorded prediction of an eval function is the reason for its score.
         said = {OUTPUT: output, "reason": prediction}
         return replace(now, status=recorded["status"], score=recorded["score"], details=said, metrics={})

@@ -77,7 +77,7 @@ def example_fields(
         "quarantine": dict(outcome.quarantine),
         **against,
     }
-    if question.metric == METRIC and is_function(now):
+    if question.metric == METRIC and is_scored_by_function(now):
         from pytest_lmeval.report.html.steps import function_fields
 
         fields.update(function_fields(now))
@@ -97,7 +97,7 @@ def _thoughts(exchanges: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _wanted(result: ExampleResult) -> Sequence[str]:
-    if is_function(result):
+    if is_scored_by_function(result):
         return ()
     from pytest_lmeval.leaderboard.explained import wanted_of
 
@@ -133,7 +133,7 @@ def _answer(output: str, prediction: str | None) -> dict[str, Any]:
     return answer if span is None else {**answer, "span": list(span)}
 
 
-def is_function(result: ExampleResult) -> bool:
+def is_scored_by_function(result: ExampleResult) -> bool:
     """Return True for the result of an eval function, even if its code is not known."""
     return result.metric == METRIC and not result.outputs
 

@@ -47,7 +47,7 @@ def code_exec(prediction: str, targets: Sequence[str], extras: Extras, sandbox: 
         return _by_pairs(prediction, plan, limits, sandbox)
     if isinstance(plan, Tests):
         run = sandbox.check(prediction, plan.source, plan.entry_point, limits)
-        return _all_or_nothing(run, run.status == "pass")
+        return all_or_nothing(run, run.status == "pass")
     return _by_stdout(prediction, plan, limits, sandbox)
 
 
@@ -134,8 +134,9 @@ def _score(run: ProgramRun, wrong: Sequence[str], forgeable: bool = False) -> Sc
     return Score(passed / total, _details(run, passed, total, reason, forgeable))
 
 
-def _all_or_nothing(run: ProgramRun, met: bool) -> Score:
-    return Score(float(met), _details(run, int(met), 1, run.reason, run.forgeable))
+def all_or_nothing(run: ProgramRun, met: bool, forgeable: bool = False) -> Score:
+    """Return 1.0 if ``met``, else 0.0; ``forgeable`` adds to what the run itself says."""
+    return Score(float(met), _details(run, int(met), 1, run.reason, forgeable or run.forgeable))
 
 
 def _details(run: ProgramRun, passed: int, total: int, reason: str, forgeable: bool) -> dict[str, Any]:

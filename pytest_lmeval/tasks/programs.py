@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_lmeval.errors import RecordRefused
+from pytest_lmeval.metrics.code_exec import all_or_nothing
 from pytest_lmeval.metrics.parts.code_plan import LONGEST_TIMEOUT_S
 from pytest_lmeval.metrics.parts.declare import Extras
 from pytest_lmeval.numbers import is_number
-from pytest_lmeval.sandbox import Limits, ProgramRun
+from pytest_lmeval.sandbox import Limits
 from pytest_lmeval.types import Score
 
 _USUAL_TIMEOUT_S = 60.0
@@ -24,7 +25,7 @@ if not (_result.testsRun and _result.wasSuccessful()):
 def prints_true(program: str, sandbox: Any) -> Score:
     """Return 1.0 if the program runs to its end and the last word that it prints is ``True``, else 0.0."""
     run = sandbox.script(program, Limits(cpu_s=LONGEST_TIMEOUT_S))
-    return _score(run, run.status == "pass" and run.stdout.split()[-1:] == ["True"])
+    return all_or_nothing(run, run.status == "pass" and run.stdout.split()[-1:] == ["True"], forgeable=True)
 
 
 def check_unittests(context: Extras) -> None:
@@ -40,10 +41,4 @@ def passes_unittests(program: str, context: Extras, sandbox: Any) -> Score:
     """Return 1.0 if the program passes ``test_code``, unittest source that runs after it in its process, else 0.0."""
     cpu_s = min(LONGEST_TIMEOUT_S, float(context.get("benchmark_timeout", _USUAL_TIMEOUT_S)))
     run = sandbox.script(f"{program}\n\n{context['test_code']}\n{_RUNNER}", Limits(cpu_s=cpu_s))
-    return _score(run, run.status == "pass")
-
-
-def _score(run: ProgramRun, met: bool) -> Score:
-    status = "assertion_fail" if run.status == "pass" and not met else run.status
-    reason = {"reason": run.reason} if run.reason else {}
-    return Score(float(met), {"code_status": status, "passed": int(met), "total": 1, **reason, "forgeable": True})
+    return all_or_nothing(run, run.status == "pass", forgeable=True)

@@ -46,6 +46,18 @@ def test_one_case_that_is_not_met_is_no_pass() -> None:
     assert [1, 2] == [score.details["passed"], score.details["total"]]
 
 
+def test_a_program_scored_by_unittests_shows_what_it_printed_and_is_forgeable() -> None:
+    tests = (
+        "import unittest\nclass T(unittest.TestCase):\n    def test_add(self):\n        self.assertEqual(3, add(1, 2))"
+    )
+    program = "def add(a, b):\n    print('adds', a, b)\n    return a - b"
+
+    with open_sandbox("process") as sandbox:
+        score = CodeExecutionPassAtOne()(program, (), {"test_code": tests}, sandbox)
+
+    assert (0.0, "adds 1 2\n", True) == (score.value, score.details["stdout"], score.details["forgeable"])
+
+
 def test_a_time_limit_of_the_context_is_passed_on() -> None:
     assert {"timeout_s": 7} == plan_test_cases({"test_cases": ["f() == 1"], "timeout_s": 7}).extras
 

@@ -1,6 +1,7 @@
-"""The ``lmeval`` command, for work outside a run: task files, boards, ledgers. The command never imports pytest.
+"""The ``lmeval`` command, which works on task files, boards and ledgers without importing pytest.
 
-Each command is a module: ``configure(parser)`` adds its arguments, and ``run(options)`` returns its exit code.
+Each command has a module with two functions. ``configure(parser)`` adds the command's arguments, and ``run(options)``
+returns its exit code.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ COMMANDS = {
 }
 
 _MODULES = {"import": "import_"}
-"""Command modules whose names would be keywords."""
+"""Module names of commands that have the name of a Python keyword."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; return 0 on success, 1 for findings such as bad records, and 2 for usage errors."""
+    """Run one command; return its exit code, or 2 for a usage error."""
     parser = _Parser(prog="lmeval", description="Language-model evals as tests.")
     parser.add_argument("--version", action="version", version=f"pytest-lmeval {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -69,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that escapes its error messages, which repeat arguments, for terminals and CI runners."""
+    """A parser that escapes its error messages, because they repeat arguments, for terminals and CI runners."""
 
     def error(self, message: str) -> NoReturn:
         super().error(printable(message))

@@ -1,4 +1,4 @@
-"""``python -m pytest_lmeval.cli`` is ``lmeval``."""
+"""Run the ``lmeval`` command as ``python -m pytest_lmeval.cli``."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Addition:
-    """A file to add: its kind, its key, and the contents to write by relative path, beginning with the file itself."""
+    """A task or data set to add; ``files`` maps relative paths to contents, and the YAML file comes first."""
 
     source: Path
     key: str
@@ -38,7 +38,7 @@ class _Addition:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Add or update either all files or no file; return 1 for a bad file, and raise UsageError for an occupied path."""
+    """Add or update the files; if any file is bad, write nothing and return 1."""
     project = Project()
     folder = options.to or project.folders[0]
     faults: list[str] = []
@@ -98,7 +98,7 @@ def _read(project: Project, path: Path) -> _Addition | list[str]:
 
 
 def _outside(path: Path, document: Mapping[str, Any]) -> list[Any]:
-    """Return a fault if a task's data are outside the project or unreadable."""
+    """Return a fault if the path of a task's data leads out of the project or has an unknown suffix."""
     from pytest_lmeval.data.rows import BadRows, local_path
     from pytest_lmeval.formats.declarative.faults import Fault
 
@@ -165,7 +165,7 @@ def _put(additions: Sequence[_Addition], folder: Path, *, force: bool) -> None:
 
 
 def _written(addition: _Addition, files: Mapping[Path, bytes], *, is_stored: bool) -> str:
-    """Write the files that differ from the existing files; return a message."""
+    """Write the new and changed files; return a message that lists them."""
     named = f"{addition.kind} {printable(addition.key, keep='')}"
     changed = {path: data for path, data in files.items() if not path.exists() or path.read_bytes() != data}
     for path, data in changed.items():
@@ -177,7 +177,7 @@ def _written(addition: _Addition, files: Mapping[Path, bytes], *, is_stored: boo
 
 
 def _places(addition: _Addition, folder: Path) -> tuple[dict[Path, bytes], bool]:
-    """Return an addition's files by target path, its YAML first, and whether it updates a file with the same key."""
+    """Return the contents by target path, YAML file first, and True if the folder already has a file with this key."""
     stored = _stored(addition, folder)
     if stored is not None and stored.samefile(addition.source):
         return {stored: stored.read_bytes()}, True

@@ -1,4 +1,4 @@
-"""``lmeval convert KIND SRC -o DEST``: convert a published data set to task files, and its outputs to replay files."""
+"""``lmeval convert KIND SRC -o DEST``: convert a published data set to task files and recordings to replay."""
 
 from __future__ import annotations
 

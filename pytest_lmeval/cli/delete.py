@@ -14,7 +14,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Delete the task's file; keep its includes and data, which other tasks may use."""
+    """Delete the task's file, but keep included files and data, because other tasks may use them."""
     found = Project().declarative(options.key)
     document = read_document(found.path)
     included = sorted({each.path.name for each in document.includes.values()}) if document is not None else []

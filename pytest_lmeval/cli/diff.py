@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the difference; return 1 if the new run fails when compared with the old run."""
+    """Print the difference; return 1 if the gate fails the new run with the old run as its baseline."""
     old, new = read_run(options.old), read_run(options.new)
     found = difference(old, new, settings_of(options, options.old, new), Path.cwd())
     from pytest_lmeval.report.difference_text import difference_lines, difference_markdown

@@ -21,12 +21,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the task; raise UsageError rather than overwrite an unrelated file."""
+    """Write the task; raise UsageError if that would replace another task's file without ``--force``."""
     found = Project().declarative(options.key)
     text = written_out(found.path.read_text(encoding="utf-8-sig"), found.path)
     if options.output is None:
         if holds_command(text):
-            # Escaping would change the task.
+            # Escaping the text would change the task.
             reason = "contains text that CI runners interpret as a command; write it to a file with -o FILE"
             raise UsageError(f"{found.path}: {reason}")
         sys.stdout.write(text)

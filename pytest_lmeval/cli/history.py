@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the history; return 1 if a file in a given folder is unreadable."""
+    """Print the history; return 1 if a file in one of the folders cannot be read."""
     unread: list[str] = []
     runs = find_runs(options.paths, unread)
     if not runs:

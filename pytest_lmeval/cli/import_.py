@@ -10,7 +10,7 @@ from pytest_lmeval.interop.importers import KINDS, importer
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments: one subcommand for each kind."""
+    """Add one subcommand for each kind of source."""
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
     for name, kind in KINDS.items():
         of_kind = kinds.add_parser(name, help=kind.source, description=f"Import {kind.source}.")
@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Import files, list omissions and differences, and print the next commands; return 1 after any omission."""
+    """Import the files, and print remarks and the next commands; return 1 if a part of the source was omitted."""
     found = importer(options.kind)(options.source, options.destination)
     show([*found.listed(), *(f"wrote {path}" for path in found.files.write())])
     show([f"now: {' && '.join(found.next_steps)}"])

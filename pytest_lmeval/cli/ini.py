@@ -19,7 +19,7 @@ _TEST_FILES = ("test_*.py", "*_test.py")
 
 
 def load_options(paths: Sequence[Path], configs: Iterable[Any] = ()) -> LoadOptions:
-    """Return the options for loading the task files in ``paths``, and apply the project's limit on data sets."""
+    """Return the options for loading the task files in ``paths``, and apply the project's limits on data and media."""
     apply_limits(paths)
     file, options = pytest_options(paths)
     given = options.get("lm_max_line_bytes", MAX_LINE_BYTES)
@@ -29,7 +29,7 @@ def load_options(paths: Sequence[Path], configs: Iterable[Any] = ()) -> LoadOpti
 
 
 def apply_limits(paths: Iterable[Path]) -> None:
-    """Apply the limits on data sets and media in the ini options of the project that contains ``paths``."""
+    """Apply the limits on data sets and media that the pytest configuration for ``paths`` sets."""
     file, options = pytest_options(paths)
     for name, apply in (("lm_max_data_bytes", set_max_data_bytes), ("lm_max_media_bytes", set_max_media_bytes)):
         if name in options:
@@ -40,7 +40,7 @@ def apply_limits(paths: Iterable[Path]) -> None:
 
 
 def _trusted_paths(file: Path | None, given: object) -> tuple[Path, ...] | None:
-    """Return the folders in ``lm_trusted_paths``, or None to trust all."""
+    """Return the folders in ``lm_trusted_paths``; None if the option is unset, so that every folder is trusted."""
     if given is None or file is None:
         return None
     named = shlex.split(given, comments=True) if isinstance(given, str) else given
@@ -50,7 +50,7 @@ def _trusted_paths(file: Path | None, given: object) -> tuple[Path, ...] | None:
 
 
 def test_files(paths: Iterable[Path]) -> tuple[str, ...]:
-    """Return the file name patterns of tests: pytest's ``python_files``."""
+    """Return the file name patterns of test modules, from pytest's option ``python_files``."""
     file, options = pytest_options(paths)
     given = options.get("python_files", _TEST_FILES)
     named = shlex.split(given) if isinstance(given, str) else given
@@ -60,7 +60,7 @@ def test_files(paths: Iterable[Path]) -> tuple[str, ...]:
 
 
 def pytest_options(paths: Iterable[Path]) -> tuple[Path | None, dict[str, Any]]:
-    """Return the file that configures pytest for ``paths`` (or None), and its options.
+    """Return the file that configures pytest for ``paths``, or None, and the options in the file.
 
     The search starts in the common folder of ``paths`` and moves up.
     """

@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _ask(options: argparse.Namespace) -> None:
-    """Prompt for missing options in a terminal; otherwise, default to the toy model."""
+    """Ask for the model and the tested application or questions if the command runs in a terminal."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return
     show(["Where is the model? " + ", ".join(KINDS)])

@@ -1,4 +1,4 @@
-"""``lmeval merge SHARD... -o DIR``: join the shards of a run, and apply the gate to the result."""
+"""``lmeval merge SHARD... -o DIR``: merge the shards of a run, and apply the gate to the merged run."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the files of the whole run; return its exit code: 1 if an example or the gate failed, 3 if incomplete."""
+    """Write the files of the merged run; return 1 if an example or the gate failed, or 3 for an incomplete run."""
     models = find_shards(options.ledgers)
     merged = [_merged(label, paths, list(models), options) for label, paths in models.items()]
     with writing(f"-o {options.folder}"):
@@ -107,7 +107,7 @@ def _note(merged: Sequence[_Merged]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Merged:
-    """The merged run of one model: its folder, notes on metrics that were not computed, and its exit code."""
+    """The merged run of one model; ``notes`` name the tasks whose own metrics could not be computed."""
 
     label: str
     folder: Path
@@ -118,7 +118,7 @@ class _Merged:
 
 
 def _merged(label: str, ledgers: Sequence[Path], labels: Sequence[str], options: argparse.Namespace) -> _Merged:
-    """Merge the run of one model; ``labels`` are all models' labels."""
+    """Merge the run of one model; ``labels`` has the labels of all models."""
     folder = options.folder / label
     try:
         _check_folder(folder, ledgers)
@@ -164,7 +164,7 @@ def _asked(options: argparse.Namespace, label: str, labels: Sequence[str]) -> di
     asked = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if label and "baseline" in asked:
         asked["baseline"] = own_baseline(Path(), asked["baseline"], label, labels)
-        # A model without a baseline is not compared if other models have one.
+        # The folder of baselines may lack a file for this model.
         asked.setdefault("mode", "baseline" if asked["baseline"] else "tasks")
     return {**asked, **{name: dict(asked[name]) for name in ("floors", "limits") if name in asked}}
 
@@ -198,7 +198,7 @@ def _write(merged: _Merged, options: argparse.Namespace) -> list[Path]:
     run, board, folder = merged.run, merged.board, merged.folder
     names = ("ledger.jsonl", "leaderboard.md", "report.html", "leaderboard.json")
     ledger, text, page, whole = paths = [folder / name for name in names]
-    # Do this first, so that a kill cannot leave an older verdict beside the new ledger.
+    # Set the old reports aside first: if the process is killed, no old verdict may remain beside the new ledger.
     before = {} if (board.facts.gate or {}).get("comparison") is None else _before(board)
     set_aside_reports(folder, options.folder)
     if ledger.exists():
@@ -209,7 +209,7 @@ def _write(merged: _Merged, options: argparse.Namespace) -> list[Path]:
 
     comparison = (board.facts.gate or {}).get("comparison")
     write_report(page, board.to_json(), examples_of(run), comparison, before)
-    # Do this last: if the board exists, all files exist.
+    # Write the board last: if the board exists, all other files exist.
     write_leaderboard(board, whole, include_per_example=options.include_per_example)
     return paths
 
@@ -220,7 +220,7 @@ def _before(board: Leaderboard) -> dict[tuple[str, str], ExampleResult]:
 
 
 def _aggregated(run: RunFile) -> tuple[RunFile, list[str]]:
-    """Return the run with the tasks' own aggregates, and a note for each task with a changed file."""
+    """Return the run with its tasks' own metrics, and a note for each task whose file is missing or changed."""
     tasks: dict[str, Task] = {}
     notes = []
     for info in run.infos.values():

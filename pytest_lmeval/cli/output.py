@@ -30,7 +30,7 @@ def show(lines: Iterable[str]) -> None:
 
 
 def show_tables(lines_for: Callable[[Screen], Iterable[str]]) -> None:
-    """Print lines with tables; in a terminal, the tables fit its width, and in a pipe, they may have any width."""
+    """Print lines with tables that fit the width of the terminal, or of ``COLUMNS``; elsewhere, print whole tables."""
     is_limited = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal()
     screen = Screen(shutil.get_terminal_size().columns if is_limited else None)
     show(lines_for(screen))
@@ -39,19 +39,19 @@ def show_tables(lines_for: Callable[[Screen], Iterable[str]]) -> None:
 
 
 def complain(message: str) -> None:
-    """Print ``message``, of one or more lines, to standard error, escaped like :func:`show`."""
+    """Print ``message``, which may have several lines, to standard error, escaped as in :func:`show`."""
     _print(printable(message), sys.stderr)
 
 
 def show_json(value: Any) -> None:
     """Print a value as ASCII JSON with two-space indent; raise ValueError for infinities and NaN."""
-    # CI runners obey lines with ``##``. Only texts contain it, and JSON parsers decode the escape to the same text.
+    # CI runners obey lines with ``##``. In JSON, only strings contain it, and parsers decode the escape.
     print(json.dumps(value, indent=2, allow_nan=False).replace("##", "#\\u0023"))
 
 
 @contextmanager
 def writing(place: str) -> Iterator[None]:
-    """Turn a failure to write a file into a UsageError that begins with ``place``."""
+    """Turn an OSError into a UsageError that begins with ``place``."""
     try:
         yield
     except OSError as error:
@@ -69,7 +69,7 @@ def add_format(parser: argparse.ArgumentParser, *choices: str) -> None:
 
 
 def add_criteria(parser: argparse._ActionsContainer, default: str = _DEFAULT) -> None:
-    """Add the options of the regression test; ``default`` precedes each default value in the help."""
+    """Add the options of the regression test; the help shows ``default`` before each default value."""
     parser.add_argument("--alpha", metavar="A", type=level, help=f"chance of a false alarm ({default}0.05)")
     parser.add_argument("--tolerance", metavar="D", type=share, help=f"a drop of up to D is no regression ({default}0)")
     parser.add_argument(
@@ -90,8 +90,8 @@ def add_pair_by(parser: argparse._ActionsContainer) -> None:
 def settings_of(options: argparse.Namespace, baseline: object, run: RunFile) -> GateSettings:
     """Return the settings for a gate that compares ``run`` with ``baseline``.
 
-    Options of :func:`add_criteria` and :func:`add_pair_by` default to the values that the run recorded, and so does the
-    number of models that share alpha.
+    An option that the user omits has the value that the run recorded. The number of models that share alpha is always
+    the recorded number.
     """
     recorded = recorded_settings(run)
     given = {name: getattr(options, name, None) for name in ("alpha", "tolerance", "strict", "pair_by")}

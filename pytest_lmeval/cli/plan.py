@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _suite_at(paths: Sequence[Path], repeats: int | None) -> Suite:
-    """Return the examples that a run would collect from task files; raise UsageError if there are no such examples."""
+    """Return the examples that a run would collect from ``paths``; raise UsageError for a bad file, or no examples."""
     project = Project()
     units: list[ExampleUnit] = []
     for file in project.files(paths):
@@ -91,7 +91,7 @@ def _suite_at(paths: Sequence[Path], repeats: int | None) -> Suite:
 
 
 def _suite_of(ran: RunFile | None, results: Sequence[ExampleResult], repeats: int | None) -> Suite:
-    """Return the examples of a run, each with the repeats of its task."""
+    """Return the examples of a finished run, each with the number of responses to plan for."""
     from_option = ran is not None and ran.manifest.get("repeats", 1) != 1
     suite: dict[str, list[Planned]] = {}
     for result in results:

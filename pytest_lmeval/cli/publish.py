@@ -14,7 +14,7 @@ from pytest_lmeval.records.runfile import read_run
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments: one subcommand for each kind."""
+    """Add one subcommand for each format."""
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
     for name, written in KINDS.items():
         of_kind = kinds.add_parser(name, help=written, description=f"Write {written}.")

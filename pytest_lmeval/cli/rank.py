@@ -78,7 +78,7 @@ def _write_page(path: Path, entrants: Sequence[Entrant], pair_by: str, alpha: fl
     models = [
         Compared(each.name, board_of(each.run), examples_of(each.run), str(each.run.path.parent), suffix)
         for each in entrants
-        # The run of a config is called FILE@CONFIG, like its tasks.
+        # ``by_config`` gives the run of a config the path FILE@CONFIG.
         for suffix in ["".join(each.run.path.name.rpartition("@")[1:]) if is_by_config else ""]
     ]
     comparison = compared(models, 0, path.parent, pair_by=pair_by, alpha=alpha)
@@ -93,7 +93,7 @@ def _fitted(ranking: Row, remarks: Sequence[str], screen: Screen) -> list[str]:
 
 
 def _declared(ranking: Row) -> tuple[Sequence[Column], Sequence[Row]]:
-    """Return columns and rows; each of several tasks has a column, and a narrow terminal drops the last columns."""
+    """Return the ranking's columns and rows; if the ranking covers several tasks, each task has a column."""
     tasks = list(ranking["examples"]) if len(ranking["examples"]) > 1 else []
     of_tasks = [Column(f"task {task}", task, "score", drop=-place) for place, task in enumerate(tasks, start=1)]
     return [*RANKING, *of_tasks], [_row(one) for one in ranking["standings"]]

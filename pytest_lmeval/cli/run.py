@@ -18,16 +18,16 @@ _PLUGIN = "pytest_lmeval.plugin.record.receipt"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Pass all arguments on to pytest."""
+    """Accept any arguments, including options of pytest."""
     parser.usage = "lmeval run [ARGUMENT ...]"
     parser.add_argument("arguments", metavar="ARGUMENT", nargs="*", help="of pytest: paths and options")
-    # Arguments that begin with a dash belong to pytest, too.
+    # No argument begins with this prefix, so argparse leaves options to pytest.
     parser.prefix_chars = "\0"
     parser.set_defaults(run=run, help=parser.format_help)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run pytest in a separate process; return its exit code, but 3 instead of 0 if the board is incomplete."""
+    """Run pytest in a separate process; return its exit code, or, instead of 0, the code that the run recorded."""
     if options.arguments in (["-h"], ["--help"]):
         print(options.help(), end="")
         return 0
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
 def _pytest(arguments: list[str], receipt: Path) -> int:
     command = [sys.executable, "-m", "pytest", "-p", _PLUGIN, *arguments]
     with subprocess.Popen(command, env={**os.environ, RECEIPT: str(receipt)}) as child:
-        # CI jobs send SIGTERM when cancelled: pass it on, and wait until pytest has finished the run.
+        # A cancelled CI job sends SIGTERM: pass the signal on, and wait until pytest has finished the run.
         before = signal.signal(signal.SIGTERM, lambda *_: child.terminate())
         try:
             while True:

@@ -36,7 +36,7 @@ class FoundFile:
 
 
 class Project:
-    """The project in the working folder."""
+    """The registered names and the task files of the project in the working folder."""
 
     def __init__(self) -> None:
         self.registry: Registry = default_registry()
@@ -44,7 +44,7 @@ class Project:
 
     @property
     def folders(self) -> list[Path]:
-        """The folders with task files: the ini option ``lm_task_paths``, by default ``tasks``."""
+        """The project's task folders, from the ini option ``lm_task_paths`` (default: ``tasks``)."""
         file, options = pytest_options([Path.cwd()])
         given: Any = options.get("lm_task_paths", "tasks")
         names = given if isinstance(given, list) else str(given).split()
@@ -60,7 +60,7 @@ class Project:
             yield FoundFile(path, name, _key(path))
 
     def find(self, key: str) -> FoundFile:
-        """Return the file of a task with this key, name or path; raise UsageError if it does not exist."""
+        """Return the file of the task with this key, name or path; raise UsageError unless there is exactly one."""
         path = Path(key)
         if path.suffix in self.registry.formats and path.is_file():
             return next(iter(self.files([path])))
@@ -77,14 +77,14 @@ class Project:
         raise UnknownName("task", key, {name for file in files for name in (file.key, file.name) if name} | {*tasks})
 
     def declarative(self, key: str) -> FoundFile:
-        """Return the file of a declarative task; raise UsageError for any other kind."""
+        """Return the file of a declarative task; raise UsageError for any other kind of task."""
         found = self.find(key)
         if not found.key:
             raise UsageError(f"{found.path}: not a declarative task: it has no key; copy or delete the file itself")
         return found
 
     def load(self, file: FoundFile, configs: Sequence[Any] = (), *, is_named: bool = True) -> LoadedFile:
-        """Load a task file with the parameter values of ``configs``; ``is_named`` works as in a run."""
+        """Load a task file with the parameter values of ``configs``; see :class:`TaskSource` for ``is_named``."""
         options = load_options([file.path], configs)
         return load_file(file.path, file.name, self.registry, options=options, is_named=is_named)
 
@@ -102,7 +102,7 @@ def read_document(path: Path) -> YamlDocument | None:
 
 
 def written_out(text: str, path: Path) -> str:
-    """Return the YAML in ``text``, read from ``path``, with all includes expanded."""
+    """Expand all includes in ``text``, the YAML that ``path`` contains."""
     from pytest_lmeval.formats.yaml.document import Includer
 
     includer = Includer(path)
@@ -136,7 +136,7 @@ def _key(path: Path) -> str:
         return ""
     document = read_document(path)
     if document is None:
-        # Return the key of an invalid file, too: loading the file reports the reason.
+        # Return the key even if the file is invalid: the error is reported when the file is loaded.
         written = _WRITTEN_KEY.search(data)
         return written[1].decode() if written else ""
     key = document.get("key") if "definition" in document else None

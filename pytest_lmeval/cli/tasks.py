@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """List the tasks; return 1 if a task file has errors, or if there is no task."""
+    """List the tasks; return 1 if a task file has errors, or if no task was found."""
     project = Project()
     named = [path for path in options.paths if path.is_file()]
     loaded = [(file, project.load(file, is_named=file.path in named)) for file in project.files(options.paths)]

@@ -85,7 +85,7 @@ def _shown(dry_run: DryRun, task: Any, adapter: str, scrubber: Scrubber) -> bool
         show([_rule("="), f"Example {number}/{len(units)}: {printable(unit.example.id, keep='')}"])
         result, stages = dry_run.example(unit)
         for stage in stages:
-            # Keep model output unescaped until it is shown here.
+            # Remove secrets from prompts and answers.
             show(map(scrubber.scrub, _stage(stage)))
         results.append(result)
         failed = failed or result.is_error
@@ -125,7 +125,7 @@ def _rule(char: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A stage, and its value to show."""
+    """A stage of an example, such as the solver's output, with the value to show."""
 
     name: str
     value: Any
@@ -133,7 +133,7 @@ class Shown:
 
 
 class DryRun:
-    """Runs a few examples, one at a time; a context manager that closes the model and the judge."""
+    """A context manager that runs a few examples, one at a time, and closes the model and the judge."""
 
     def __init__(
         self, registry: Registry, adapter: Any, judge: Any, tasks: Sequence[Task], count: int, settings: RunSettings
@@ -177,7 +177,7 @@ class DryRun:
         info = info_of(task, selected=len(results))
         found, failures = aggregate([info], results, lambda _: task)
         row = make_row(info, results, aggregates=found.get(task.name, {}))
-        # Leave out metrics that only aggregations compute.
+        # Omit metrics without a value.
         known = {name: value for name, value in row.metrics.items() if value is not None}
         metrics: dict[str, Any] = {"score": row.score, **known}
         if problem := "; ".join(failures) or row.problem:
@@ -187,7 +187,7 @@ class DryRun:
 
 
 class _Witness:
-    """An engine that remembers its last requests and responses; ``responses`` is None without an answer."""
+    """An engine that keeps its last requests and responses; until an answer arrives, ``responses`` is None."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

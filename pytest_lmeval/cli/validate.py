@@ -54,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the errors and warnings of the files; return 1 if there are errors."""
+    """Print errors and warnings; return 1 for an error, or for a folder without a task."""
     if len(options.paths) == 1 and options.paths[0].is_dir() and not has_tasks(options.paths[0]):
         from pytest_lmeval.formats.harness.static import is_harness_folder
 
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
                 registry,
                 options=limits,
                 is_named=path == given and not _is_data_set(path),
-                # Naming the working folder, or a folder above it, selects nothing in particular.
+                # The working folder, or a folder above it, is not an explicit choice of files.
                 is_explicit=not Path.cwd().is_relative_to(given.absolute()),
             )
             for path, name in find_task_files([given], registry)
@@ -138,7 +138,7 @@ def _of_harness(folder: Path, format: str, *, imports: bool) -> int:
 
 
 def _text_of_harness(folder: Path, found: FolderCheck, *, imports: bool) -> Iterator[str]:
-    """Yield a line for each task with a fault, and a summary by kind."""
+    """Yield a line for each task with a fault, and a summary that counts tasks by kind."""
     good = [task for task in found.tasks if not task.fault]
     yield from (f"{task.path}: {task.name}: {task.fault}" for task in found.tasks if task.fault)
     yield from (f"{path}: {name}: not read: task files end in .yaml" for name, path in found.misnamed.items())
@@ -154,7 +154,7 @@ def _text_of_harness(folder: Path, found: FolderCheck, *, imports: bool) -> Iter
 
 
 def _json_of_harness(found: FolderCheck) -> Mapping[str, Any]:
-    """Return every task with its file, its fault (or None) and the packages that it needs, and counts of modules."""
+    """Return the tasks with their faults and required packages, and the numbers of modules, as JSON values."""
     tasks = [
         {"task": task.name, "path": str(task.path), "fault": task.fault or None, "needs": list(task.needs)}
         for task in found.tasks
@@ -166,9 +166,11 @@ def _json_of_harness(found: FolderCheck) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """The results of a check: task files, Python files with evals, rejected files, and folders without a task.
+    """The results of a check.
 
-    ``config`` holds errors in parameter values, and ``lacking`` holds tasks' missing packages, each with path and line.
+    ``not_tasks`` maps files to the reasons why they are no tasks, and ``empty`` lists the folders without tasks.
+    ``config`` lists faults of the parameter file. ``lacking`` lists the packages that tasks need and that are not
+    installed.
     """
 
     files: Mapping[Path, LoadedFile]
@@ -204,7 +206,7 @@ def _as_text(checked: _Checked, warnings: Sequence[LintWarning] | None) -> list[
 
 
 def _unchecked(path: Path, function: FoundFunction) -> str:
-    """Return which parts of an eval function remain unchecked, or ""."""
+    """Return a line that names the unchecked parts of an eval function, or an empty string."""
     if not function.unchecked:
         return ""
     named = " and ".join(function.unchecked)
@@ -212,7 +214,7 @@ def _unchecked(path: Path, function: FoundFunction) -> str:
 
 
 def _of_conftest(files: Mapping[Path, LoadedFile]) -> list[str]:
-    """Return a hint if a name is unknown and a conftest.py may register it under pytest."""
+    """Return a hint for unknown names that a ``conftest.py`` may register in runs of pytest."""
     unknown = [path for path, loaded in files.items() if any(map(_is_unknown_name, loaded.errors))]
     found = next((path for each in unknown if (path := registering_conftest(each, Path.cwd()))), None)
     if found is None:
@@ -228,7 +230,7 @@ def _is_unknown_name(error: RecordError) -> bool:
 
 
 def _warning_lines(warnings: Sequence[LintWarning]) -> Iterator[str]:
-    """Yield the first few ``warnings`` of each rule in a file, and the number of the rest."""
+    """Yield the first 20 warnings of each rule in each file, and count the other warnings."""
     groups: dict[tuple[Path, str], list[LintWarning]] = {}
     for warning in warnings:
         groups.setdefault((warning.path, warning.rule), []).append(warning)
@@ -244,7 +246,7 @@ def _remarks(checked: _Checked) -> list[tuple[Path, int, str]]:
 
 
 def _lacking(files: Mapping[Path, LoadedFile], registry: Registry) -> Iterator[tuple[Path, int, str]]:
-    """Yield the missing packages that tasks need; a run refuses these tasks."""
+    """Yield a warning for each package that a task needs and that is not installed."""
     for path, loaded in files.items():
         units = [ExampleUnit(task, example) for task in loaded.tasks for example in task.examples]
         for name, needs in needs_of(units, registry).items():

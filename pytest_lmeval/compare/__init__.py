@@ -1,1 +1,1 @@
-"""Compare boards: pairs, changes, warnings, and the gate's decision."""
+"""Compare the boards of runs, and decide whether a run passes."""

@@ -1,7 +1,4 @@
-"""Baselines: encode a board as a small file to commit, and check the baseline of a comparison.
-
-Runs with equal results give equal files.
-"""
+"""Encode a board as a baseline, a small file to commit, and check the baseline of a comparison."""
 
 from __future__ import annotations
 
@@ -27,8 +24,8 @@ _KEPT = ("git", "model", "repeats", "sandbox", "seed", "think_tags", "versions")
 def encode_baseline(board: Leaderboard, *, prompts: bool = False) -> bytes:
     """Return the board with its per-example records, one per line, as UTF-8 JSON.
 
-    The file omits all values that differ between equal runs or that the task files contain: latencies, arguments, the
-    platform, the gate, and, unless ``prompts`` is true, the prompts.
+    The file omits the gate and all values that may differ between equal runs, such as latencies, arguments and the
+    platform. It omits the prompts, too, unless ``prompts`` is true.
     """
     content = board.to_json(per_example=True)
     for name in ("gate", "spent"):
@@ -47,7 +44,7 @@ def encode_baseline(board: Leaderboard, *, prompts: bool = False) -> bytes:
 
 
 def _per_example(spent: Mapping[str, Any]) -> dict[str, float]:
-    """Return a task's mean requests, tokens and cost per example; omit amounts that some examples lack."""
+    """Return a task's mean requests, tokens and cost per example; omit means that do not cover all examples."""
     if "requests_per_example" not in spent:
         return {}
     # Cached answers cost nothing.
@@ -57,9 +54,9 @@ def _per_example(spent: Mapping[str, Any]) -> dict[str, float]:
 
 
 def is_same(board: Leaderboard, stored: Mapping[str, Any], *, prompts: bool = False) -> bool:
-    """Return True if a stored baseline has this board's results and model, and prompts if ``prompts`` is true.
+    """Return True if the ``stored`` baseline and the board agree on results, models and requests.
 
-    Return False for a baseline without scoring hashes.
+    Return False if the baseline lacks scoring hashes that the board has, or lacks prompts although ``prompts`` is true.
     """
     records = [record for row in stored.get("tasks", ()) for record in row.get("per_example", ())]
     needed = ["prompt"] if prompts else []
@@ -94,7 +91,7 @@ def _is_same(row: TaskRow, stored: Mapping[str, Any]) -> bool:
 
 
 def check_baseline(run: RunFile) -> None:
-    """Raise UsageError unless a run can be a baseline: it must be finished and complete, and have its examples."""
+    """Raise UsageError if a run is incomplete, is a single shard, or has no per-example records."""
     examples_of(run)
     if not run.complete:
         hint = ": --lm-resume asks what failed again, --lm-max-errors allows for it" if _unscored(run) else ""
@@ -104,7 +101,7 @@ def check_baseline(run: RunFile) -> None:
 
 
 def check_unchanged(run: RunFile) -> None:
-    """Raise UsageError if the baseline file was edited by hand, because no run measured its results."""
+    """Raise UsageError if the results in the baseline do not match its digest, or if it contains a task twice."""
     names = [str(row.get("task")) for row in (run.board or {}).get("tasks", ())]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"{run.path}: it contains task {twice[0]!r} twice; it cannot be a baseline: write it again")
@@ -125,13 +122,13 @@ def _why_incomplete(run: RunFile) -> str:
 
 
 def _unscored(run: RunFile) -> list[ExampleResult]:
-    """Return the examples whose errors made a finished run incomplete; empty for a run that did not finish."""
+    """Return the examples of a finished run that ended in an error; return no examples for an interrupted run."""
     finished = run.digest and not run.facts.interruptions
     return [result for result in run.results or () if result.is_error] if finished else []
 
 
 def unfit(board: Leaderboard) -> str:
-    """Return why a board's run cannot become the baseline, or ""."""
+    """Return the reason why a board's run cannot become the baseline, or an empty string."""
     if not board.complete:
         return "this run is not complete"
     if board.facts.selection:
@@ -140,7 +137,7 @@ def unfit(board: Leaderboard) -> str:
 
 
 def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
-    """Return reasons to doubt a comparison of the board with ``baseline``, one sentence each."""
+    """Return sentences that give reasons to doubt a comparison of the board with ``baseline``."""
     found = []
     if not baseline.complete:
         count = len(_unscored(baseline))
@@ -169,9 +166,9 @@ def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
 
 
 def _other_judges(baseline: RunFile, board: Leaderboard) -> Iterator[str]:
-    """Yield a sentence for each task whose judge, or prompt to the judge, differs from the baseline's.
+    """Yield a sentence for each change of a judge, or of the prompt to a judge, since the baseline.
 
-    The names of recorded judges are not compared.
+    Ignore the name of a judge that replays a recording.
     """
     now = {row.task: _judges(row.notes) for row in board.tasks if row.notes}
     if not any(now.values()):
@@ -203,7 +200,7 @@ def _has_thoughts(baseline: RunFile, tags: Any) -> bool:
 
 
 def _times_asked(results: Iterable[ExampleResult]) -> Mapping[str, int]:
-    """Return, by task, the largest number of outputs that a scored example has."""
+    """Return the largest number of outputs of a scored example in each task."""
     found: dict[str, int] = {}
     for result in results:
         if result.is_scored:
@@ -220,14 +217,14 @@ def _marked(record: Mapping[str, Any], records: list[str], mark: str, *, prompts
 
 
 def shared_answers(old: Iterable[ExampleResult], new: Iterable[ExampleResult]) -> int:
-    """Return the number of examples with equal answers in both runs that at least one run took from a cache."""
+    """Count the examples with the same answers in both runs if at least one run took the answers from a cache."""
     before = {(result.task, result.id): result for result in old}
     both = ((before[result.task, result.id], result) for result in new if (result.task, result.id) in before)
     return sum(bool(one.cached or other.cached) and one.outputs == other.outputs for one, other in both)
 
 
 def shared_with_baseline(old: Iterable[ExampleResult], new: Iterable[ExampleResult]) -> list[str]:
-    """Return a warning if a run has cached answers from its baseline."""
+    """Return a warning if a run and its baseline share cached answers."""
     results = list(new)
     shared = shared_answers(old, results) if any(result.cached for result in results) else 0
     if not shared:

@@ -1,4 +1,4 @@
-"""Calibrate the gate with runs of one model: find the examples that flip by chance, and measure false alarms."""
+"""Calibrate the gate with runs of one model: find examples that flip by chance, and estimate false alarms."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class TaskNoise:
-    """The differences between the runs in one task, or in all tasks.
+    """The differences between two runs in one task, or in all tasks.
 
-    ``flips`` counts the examples that pass in only one run; both runs scored ``examples``. ``detectable`` is the
-    smallest drop that the test would detect four times in five; None if it would detect no drop.
+    ``examples`` counts the examples that both runs scored, and ``flips`` counts the examples that pass in only one run.
+    ``detectable`` is the smallest drop that the test detects with 80 % power, or None if no drop can be detected.
     """
 
     task: str
@@ -49,7 +49,7 @@ class TaskNoise:
 
 @dataclass(frozen=True, slots=True)
 class FalseAlarms:
-    """The number of simulated rounds, and of rounds in which the gate reported a regression without any change."""
+    """The number of simulated rounds, and the number and rate of rounds with a false regression."""
 
     rounds: int
     alarms: int
@@ -59,7 +59,7 @@ class FalseAlarms:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The findings from two runs of one model; ``repeats`` is the number of responses per example."""
+    """The results of :func:`calibrate`, including the number of responses per example in ``repeats``."""
 
     tasks: tuple[TaskNoise, ...]
     overall: TaskNoise
@@ -79,10 +79,11 @@ def calibrate(
     seed: int = 0,
     rounds: int | None = None,
 ) -> Calibration:
-    """Return the differences between two runs of one model on the same examples, and the gate's verdicts on them.
+    """Return the differences between two runs of one model on the same examples, and the gate's false-alarm rate.
 
-    ``rounds`` is the number of simulated gate runs; the default takes a few seconds. Raise UsageError if both files are
-    of the same run, if their examples differ, or if any two runs, including ``more``, share cached answers.
+    ``rounds`` is the number of simulated gate runs; by default, they take a few seconds. Raise UsageError if both files
+    come from the same run, if the contents of an example differ, or if the runs share no scored example. Raise it, too,
+    if any two runs, including the runs in ``more``, share cached answers.
     """
     if one.digest and (one.digest, one.timestamp) == (other.digest, other.timestamp):
         raise UsageError(f"{one.path} and {other.path} are files of the same run; calibrate needs two runs of a model")
@@ -132,10 +133,10 @@ def _noise(change: TaskChange) -> TaskNoise:
 
 
 def _false_alarms(pairs: Sequence[Pair], criteria: Criteria, chance: random.Random, rounds: int) -> FalseAlarms:
-    """Simulate how often the gate reports a regression if the old and the new model are the same.
+    """Simulate how often the gate reports a regression if the model did not change.
 
-    Each round draws each task's clusters with replacement, and swaps the old and the new side of a cluster by chance.
-    The swaps preserve the frequency and size of differences, but remove their direction.
+    Each round draws clusters of each task with replacement, and swaps the old and the new results of about half of the
+    clusters. The swaps preserve the frequency and size of differences, but remove their direction.
     """
     clusters = _clusters(pairs)
     alarms = sum(_alarms(_drawn(clusters, chance), criteria) for _ in range(rounds))
@@ -203,7 +204,7 @@ def _notes(one: RunFile, other: RunFile, comparison: Comparison) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Flipping:
-    """An example that passed in ``passed`` of ``runs`` runs; ``rate`` is the share of pairs of runs that disagree."""
+    """An example that flips; ``rate`` is the share of pairs of runs in which the example passed only once."""
 
     task: str
     id: str
@@ -214,7 +215,7 @@ class Flipping:
 
     @property
     def line(self) -> str:
-        """A line on the example, with the value of ``quarantine`` to write into its extras or metadata."""
+        """A line that describes the example and shows how to quarantine it."""
         return (
             f"{self.task}: {self.id}: passed in {self.passed} of {self.runs} runs, flip rate {self.rate:.2f}; "
             f"to set it aside: {json.dumps({'quarantine': self.quarantine})}"
@@ -222,9 +223,10 @@ class Flipping:
 
 
 def flipping(runs: Sequence[RunFile], least: float = OFTEN) -> tuple[Flipping, ...]:
-    """Return examples with the same content in all runs that flip at a rate of at least ``least``, highest rate first.
+    """Return the examples whose flip rate is at least ``least``, highest rate first.
 
-    ``quarantine`` ends 30 days after the latest run.
+    Skip examples that some runs did not score, or whose content differs between the runs. The proposed quarantine ends
+    30 days after the latest run.
     """
     until = _until(run.timestamp for run in runs)
     held: dict[Key, list[ExampleResult]] = {}

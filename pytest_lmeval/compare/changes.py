@@ -1,4 +1,4 @@
-"""Test pairs of results for changes, per task and overall."""
+"""Test whether scores changed between two runs, in each task and overall."""
 
 from __future__ import annotations
 
@@ -25,17 +25,16 @@ Verdict = Literal["pass", "regression", "improvement", "inconclusive", "stale", 
 
 @dataclass(frozen=True, slots=True)
 class TaskChange:
-    """The change of one task, or of all tasks ("overall", their unweighted mean), over the pairs of both runs.
+    """The change of one task's score, or of the overall score, between two runs.
 
-    ``old`` and ``new`` are mean scores of the pairs, and ``change`` is their difference. ``p`` is the one-sided mid-p
-    for the new run being worse. ``p_adjusted`` allows for all tests of the run; the verdict compares it with alpha. It
-    is twice p for "overall", twice Holm's p for a task, or p for a single task, each multiplied by the number of
-    models. ``p_alone`` is the value of ``p_adjusted`` in a run of one model. ``interval`` bounds the change, with each
-    end at ``level``, the level of this row's test: it excludes 0 exactly if the test finds a change. ``detectable`` is
-    the smallest drop that would have been significant four times in five. ``worse`` counts the pairs that passed before
-    but not now, ``better`` the pairs that pass now but not before. ``exact`` is False if p is an approximation.
-    ``decided_by`` names the rule that makes the row a regression regardless of its interval: ``strict``, ``exact`` (for
-    the adapter), or "". The verdict on a task without pairs is ``uncompared``.
+    ``old`` and ``new`` are the mean scores of the pairs, and ``change`` is the difference. ``p`` is the one-sided mid-p
+    value of the test for a drop. ``p_adjusted`` corrects p for all tests of the run and for the number of models, so
+    that it can be compared with alpha. ``p_alone`` is the value of ``p_adjusted`` in a run of one model.
+    ``interval`` bounds the change; ``level`` is the error probability of each bound. The interval excludes 0 if and
+    only if the test finds a change. ``detectable`` is the smallest drop that the test detects with 80 % power.
+    ``worse`` counts the pairs that passed only before, and ``better`` counts the pairs that pass only now. ``exact`` is
+    False if p is an approximation. ``decided_by`` is ``strict`` or ``exact`` if single examples make the change a
+    regression, and empty if the test decides. The verdict on a task without pairs is ``uncompared``.
     """
 
     task: str
@@ -59,8 +58,8 @@ class TaskChange:
 def task_changes(tasks: Iterable[str], pairs: Sequence[Pair], criteria: Criteria) -> tuple[TaskChange, ...]:
     """Return the change of each task in ``tasks`` and of each task with pairs, ordered by name.
 
-    Holm's procedure over the tasks with pairs spends half of alpha; the overall change spends the other half. For a
-    single task, the overall test is the task's own test, and spends all of alpha.
+    The tests of the tasks share half of alpha by Holm's procedure, and the test of the overall change has the other
+    half. With a single task, the task's test is also the overall test and has all of alpha.
     """
     from pytest_lmeval.stats.paired import holm, p_better, paired_test
 
@@ -82,8 +81,8 @@ def task_changes(tasks: Iterable[str], pairs: Sequence[Pair], criteria: Criteria
 def overall_change(pairs: Sequence[Pair], criteria: Criteria, others: Sequence[Pair] = ()) -> TaskChange:
     """Return the change of the unweighted mean of the tasks' scores.
 
-    All tasks have equal weight, as in the overall score. The test is exact for any weights, because it tosses the signs
-    of weighted differences. ``others`` are the pairs of named scores: they share alpha, but are not part of the mean.
+    All tasks have equal weight, as in the overall score. The test is exact for any weights, because it flips the signs
+    of weighted differences. ``others`` are pairs of named scores, which share alpha but do not count in the mean.
     """
     from pytest_lmeval.stats.paired import p_better, pooled_test
 
@@ -93,7 +92,7 @@ def overall_change(pairs: Sequence[Pair], criteria: Criteria, others: Sequence[P
     tested = [*pairs, *others]
     share = overall_alpha(tested, criteria)
     test = pooled_test([_differences(group) for group in groups.values()], alpha=share)
-    # A single flip only concerns its task.
+    # A single flip affects only the verdict on its task.
     by_test = replace(criteria, strict=False, exact=False)
     family = _Family(share, 1, _families(by_task(tested)), criteria.models)
     judged = _judged(test, (test.p, p_better(test)), family)
@@ -101,7 +100,7 @@ def overall_change(pairs: Sequence[Pair], criteria: Criteria, others: Sequence[P
 
 
 def overall_alpha(pairs: Iterable[Pair], criteria: Criteria) -> float:
-    """Return the level of the overall change: half of alpha, or alpha for a single task, over the number of models."""
+    """Return the level of the overall test: the model's share of alpha for a single task, else half of the share."""
     return overall_level(criteria.alpha / criteria.models, len(by_task(pairs)))
 
 
@@ -114,13 +113,13 @@ def by_task(pairs: Iterable[Pair]) -> Mapping[str, list[Pair]]:
 
 
 def _families(groups: Mapping[str, Sequence[Pair]]) -> int:
-    """Return the number of parts to split alpha into."""
+    """Return 2 if the tasks and the overall change share alpha, or 1 for a single task."""
     return 2 if len(groups) > 1 else 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """Tests that share a part of alpha: the part, the number of tests, and the number of parts per model."""
+    """The ``tests`` that share one part of alpha; each of ``models`` models splits its alpha into ``parts`` parts."""
 
     share: float
     tests: int
@@ -130,9 +129,9 @@ class _Family:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """The result of a test: ``p`` to compare with alpha, and ``p_alone``, its value if the run had no other models.
+    """The result of a test after its adjustment; ``p_alone`` is the value of ``p`` in a run of one model.
 
-    ``is_shown`` is True if chance does not explain the change; the interval excludes 0 exactly in this case.
+    ``is_shown`` is True if the change is significant. The interval excludes 0 if and only if ``is_shown`` is True.
     """
 
     p: float
@@ -143,7 +142,7 @@ class _Judged:
 
 
 def _judged(test: PairedTest, by_holm: tuple[float, float], family: _Family) -> _Judged:
-    """Adjust a test for its family; ``by_holm`` has Holm's p for getting worse, and for getting better."""
+    """Adjust a test for its family; ``by_holm`` has Holm's p values for a decline and for an improvement."""
     from pytest_lmeval.stats.bounds import change_bounds, level_of
     from pytest_lmeval.stats.paired import p_better
 

@@ -1,4 +1,4 @@
-"""Compare two runs over the same examples: the changes, and the verdict."""
+"""Compare two runs example by example, and reach a verdict."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _DEFAULT = Criteria()
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Pairing):
-    """A comparison of two runs; all lists are in order of task and id.
+    """A comparison of two runs.
 
-    ``retargeted`` are changed examples that were also scored by their old targets. ``left_out`` has the reason for each
-    task that was not compared. ``verdict`` is the first applicable of ``stale``, ``regression``, ``inconclusive``,
-    ``improvement`` and ``pass``; ``reasons`` cover all applicable verdicts. ``coverage`` describes the examples that
-    were compared and skipped.
+    ``retargeted`` lists the changed examples that the comparison also scored by the old targets. ``left_out`` maps each
+    task that was not compared to the reason. ``verdict`` is the first verdict that applies, in the order ``stale``,
+    ``regression``, ``inconclusive``, ``improvement``, ``pass``, and ``reasons`` explain all verdicts that apply.
+    ``coverage`` describes the compared and the skipped examples.
     """
 
     tasks: tuple[TaskChange, ...]
@@ -52,7 +52,7 @@ class Comparison(Pairing):
     criteria: Criteria
 
     def to_json(self) -> dict[str, Any]:
-        """Return the comparison as JSON values; flips have prompt, targets and both runs' answers."""
+        """Return the comparison as JSON values, with the prompt, targets and both answers of each flipped example."""
         quarantined = self.of("quarantined")
         other_prompts = Counter(pair.new.task for pair in self.pairs if pair.differs_in_prompt)
         return {
@@ -89,12 +89,12 @@ def compare(  # noqa: PLR0913  # keyword-only facts of the new run's board
     gone: str = "removed",
     scores: Named = _NONE,
 ) -> Comparison:
-    """Compare a run with an older one, pair by pair; the results may have any order.
+    """Compare a new run with an old run, pair by pair; the results may have any order.
 
-    Two results with scores form a pair if task, id and content hash (or scoring hash, depending on ``criteria``) are
-    equal. ``left_out`` maps tasks that must not be compared to reasons. ``outside(task, id)`` returns True if an
-    example that the new run lacks was not selected: it is then neither removed nor expected. ``gone`` is the word for
-    all other missing examples. ``scores`` are named scores to compare besides the scores of tasks.
+    Two results with scores form a pair if task, id and content hash are equal; ``criteria`` may choose the scoring hash
+    instead. ``left_out`` maps the tasks that must not be compared to reasons. ``outside(task, id)`` returns True if the
+    new run did not select the example, so that the example does not count as removed. ``gone`` is the word for all
+    other examples that the new run lacks. ``scores`` are named scores to compare in addition to the scores of tasks.
     """
     pairing = pair_up(old, new, left_out, outside, criteria.pair_by)
     by_old_targets = retargeted(pairing.changed_pairs)
@@ -121,11 +121,11 @@ def _of_scores(lacking: Mapping[str, str], partly: Sequence[str]) -> Sequence[st
 
 
 def compare_with(baseline: RunFile, board: Leaderboard, criteria: Criteria, root: Path | None = None) -> Comparison:
-    """Compare a board with an earlier run, pair by pair; raise UsageError if that run has no examples.
+    """Compare a board with its baseline, pair by pair; raise UsageError if the baseline has no per-example records.
 
-    The comparison ignores examples that the board's run did not select, and tasks that the board lacks although their
-    file exists below ``root``. Without ``root``, every task that the board lacks is removed. ``criteria.exact`` applies
-    only to a baseline of the same model: a flip between two models proves nothing.
+    The comparison ignores examples that the board's run did not select. It also ignores a task that the board lacks if
+    the task's file exists below ``root``; without ``root``, such a task counts as removed. ``criteria.exact`` applies
+    only to a baseline of the same adapter, because a flip between two models proves nothing.
     """
     criteria = replace(criteria, exact=criteria.exact and baseline.adapter == board.facts.adapter)
     new = [result for row in board.tasks for result in row.per_example]
@@ -139,7 +139,7 @@ def compare_with(baseline: RunFile, board: Leaderboard, criteria: Criteria, root
         info = baseline.infos.get(task)
         return task in partial or (root is not None and info is not None and (root / info.path).is_file())
 
-    # Boards do not record skipped examples: an example without a result may be skipped or removed.
+    # A board does not name skipped examples, so an example without a result may be skipped or removed.
     facts = board.facts
     gone = "removed, skipped or lost" if facts.skipped or facts.missing or not facts.finished else "removed"
     left_out = _other_sandbox(baseline, board, new)
@@ -180,7 +180,7 @@ def _change_record(change: TaskChange) -> dict[str, Any]:
 
 
 def flip_record(flip: Flip) -> dict[str, Any]:
-    """Return an example with both runs' answers, as JSON values."""
+    """Return a flipped example with the answers of both runs, as JSON values."""
     prompt, question = flip.new.prompt or flip.old.prompt, asked(flip.new) or asked(flip.old)
     return {
         "task": flip.new.task,
@@ -218,7 +218,7 @@ def _answer_record(result: ExampleResult) -> dict[str, Any]:
 
 
 def failing_otherwise(comparison: Comparison) -> list[Pair]:
-    """Return the pairs of eval functions that pass in neither run, but got different answers from the application."""
+    """Return the pairs of eval functions that pass in neither run, although the application's answers differ."""
     neither = [pair for pair in comparison.pairs if "passed" not in (pair.old.status, pair.new.status)]
     return [pair for pair in neither if is_function(pair.new) and shown_output(pair.old) != shown_output(pair.new)]
 

@@ -1,4 +1,4 @@
-"""Criteria of a comparison: for pairs of results, and for regressions."""
+"""Criteria that decide which results form a pair, and which drops are regressions."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ if TYPE_CHECKING:
     from pytest_lmeval.compare.pairing import Pair
 
 PAIR_BY = ("content", "id")
-"""Two results of one task and id form a pair if their content hashes, or their scoring hashes, are equal."""
+"""How to pair results with the same task and id: by equal content hashes, or (``id``) by equal scoring hashes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
     """The criteria for a regression.
 
-    A drop must be significant at ``alpha``, and exceed ``tolerance``, a difference of scores in [0, 1]. ``alpha``, in
-    (0, 1), is the chance that a whole run raises a false alarm. With ``strict`` or ``exact``, a single pair that passed
-    before but not now is also a regression. ``exact`` is for adapters that always give the same answer to the same
-    prompt; it ignores pairs with different prompts. ``pair_by`` is one of PAIR_BY. ``models`` is the number of models
-    in the run that share ``alpha``.
+    A regression is a drop that is significant at ``alpha`` and larger than ``tolerance``. ``alpha`` is the probability
+    that a run without any change raises a false alarm. With ``strict``, a single example that passed before and does
+    not pass now is also a regression. ``exact`` has the same effect, but ignores pairs with different prompts; it is
+    for adapters that always give the same answer to the same prompt. ``pair_by`` is one of PAIR_BY. ``models`` is the
+    number of models in the run, which share ``alpha``.
     """
 
     alpha: float = 0.05
@@ -40,5 +40,5 @@ class Criteria:
             raise ValueError(f"tolerance is {self.tolerance!r}: expected a number from 0 to 1")
 
     def is_enough(self, pair: Pair) -> bool:
-        """Return True if this pair alone is a regression: the pair got worse, and the criteria are strict."""
+        """Return True if this pair alone makes the run a regression."""
         return pair.worse and (self.strict or (self.exact and not pair.differs_in_prompt))

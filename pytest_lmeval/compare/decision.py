@@ -1,4 +1,4 @@
-"""Describe the decision between several models: the best model, models not shown to be worse, and costs."""
+"""Describe the result of a ranking: the best model, the models that may be as good, and their costs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Standings = Sequence[Mapping[str, Any]]
 
 
 def decision(comparison: Mapping[str, Any]) -> str:
-    """Return the conclusion of a comparison, which is JSON values; a conclusion without a best model says why."""
+    """Return the conclusion of a comparison: the best model, or the reason for naming no best model."""
     ranking = comparison["ranking"]
     if reason := why_no_best(comparison):
         return f"no model is named best: {reason}"
@@ -32,7 +32,7 @@ def decision(comparison: Mapping[str, Any]) -> str:
 
 
 def why_no_best(comparison: Mapping[str, Any]) -> str:
-    """Return why a comparison names no best model, or ""."""
+    """Return the reason why a comparison names no best model, or an empty string."""
     if comparison["ranking"] is None:
         return str(comparison["reason"])
     if any("selection" in model for model in comparison["models"]):
@@ -50,7 +50,7 @@ def _clause(names: Sequence[str], what: str, verbs: tuple[str, str] = ("is", "ar
 
 
 def listed(names: Sequence[str]) -> str:
-    """Join the first three names into a phrase, and count the others; a fourth name takes the place of "1 more".
+    """Join up to four names into a phrase; from five names on, join the first three and count the remaining names.
 
     >>> [listed(["a", "b"]), listed(["a", "b", "c", "d"]), listed(["a", "b", "c", "d", "e"])]
     ['a and b', 'a, b, c and d', 'a, b, c and 2 more']
@@ -62,7 +62,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _within(standings: _Standings) -> str:
-    """Return a phrase with the largest difference by which each model may be worse than the best."""
+    """Return a phrase that says by how many points, at most, each model is worse than the best model."""
     ends = [None if (ends := each["difference_ci95"]) is None else -ends[0] for each in standings]
     return _bound("within", ends, max)
 
@@ -73,7 +73,10 @@ def _by_at_least(standings: _Standings) -> str:
 
 
 def _bound(word: str, shares: Sequence[float | None], outermost: Callable[[Iterable[float]], float]) -> str:
-    """Return bounds in points, in brackets; of many bounds only the outermost; "" if a bound is unknown or 0."""
+    """Return a phrase with the bounds in points, or only the outermost bound if there are more than three.
+
+    Return an empty string if a bound is unknown, or if a lower bound is 0.
+    """
     known = [share for share in shares if share is not None]
     rounded = math.ceil if outermost is max else math.floor
     if len(known) < len(shares) or not known:
@@ -85,7 +88,7 @@ def _bound(word: str, shares: Sequence[float | None], outermost: Callable[[Itera
 
 
 def _points(share: float, rounded: Callable[[float], int]) -> str:
-    """Round a difference of scores to whole points, or below one point to tenths, always to the safe side.
+    """Convert a difference of scores to points; ``rounded`` rounds to whole points, or, below one point, to tenths.
 
     >>> [_points(0.083, math.ceil), _points(0.083, math.floor), _points(0.0042, math.floor), _points(0.01, math.ceil)]
     ['9', '8', '0.4', '1']

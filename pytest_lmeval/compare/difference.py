@@ -31,9 +31,9 @@ class ChangedTask:
 class Difference:
     """The changes from one run to another.
 
-    ``scores`` are the old and new scores of whole tasks as in the files, ``overall`` the overall scores. ``decision``
-    is the gate's decision on the new run, with the old run as its baseline; None if a file has no per-example records.
-    ``notes`` are reasons to doubt the difference.
+    ``scores`` maps each task to its scores in both runs, and ``overall`` has the overall scores. ``decision`` is the
+    gate's decision on the new run, with the old run as its baseline; the decision is None if a file has no per-example
+    records. ``notes`` give reasons to doubt the difference.
     """
 
     old: RunFile
@@ -46,12 +46,12 @@ class Difference:
 
     @property
     def comparison(self) -> Comparison | None:
-        """The paired comparison, or None."""
+        """The paired comparison, or None if a file has no per-example records."""
         return None if self.decision is None else self.decision.comparison
 
     @property
     def verdict(self) -> str:
-        """The verdict on the new run: ``improvement`` if it passes and is better, "" without a comparison."""
+        """The gate's verdict, ``improvement`` for a passing run that is better, or "" without a comparison."""
         if self.decision is None or self.comparison is None:
             return ""
         better = self.decision.verdict == "pass" and self.comparison.verdict == "improvement"
@@ -59,7 +59,7 @@ class Difference:
 
     @property
     def is_finding(self) -> bool:
-        """True if the new run would fail."""
+        """True if the gate fails the new run."""
         return self.decision is not None and not self.decision.passes
 
     def to_json(self) -> dict[str, Any]:
@@ -81,10 +81,10 @@ class Difference:
 
 
 def difference(old: RunFile, new: RunFile, settings: GateSettings, root: Path | None = None) -> Difference:
-    """Compare ``new`` with ``old``, pair by pair if both files contain their examples.
+    """Compare ``new`` with ``old``, pair by pair if both files have per-example records.
 
-    Floors and limits that the new run recorded apply unless ``settings`` replace them. ``root`` has the same meaning as
-    for :func:`decide`.
+    The floors and limits that the new run recorded apply unless ``settings`` overrides them. ``root`` has the same
+    meaning as for :func:`decide`.
     """
     floors, limits = {**new.facts.floors, **settings.floors}, {**new.facts.limits, **settings.limits}
     settings = replace(settings, floors=floors, limits=limits)

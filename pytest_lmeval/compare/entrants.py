@@ -1,4 +1,4 @@
-"""Select the runs for a ranking, which must have finished and scored most of the examples."""
+"""Select the runs that can be ranked: complete runs that scored most of the examples."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class OwnScore(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Entrant:
-    """A run to rank: its scores, and its unscored examples by task and id."""
+    """A run to rank: its scores, and the tasks and ids of its unscored examples by reason."""
 
     name: str
     run: RunFile
@@ -42,13 +42,13 @@ class Entrant:
 
 @dataclass(frozen=True, slots=True)
 class AskedExamples:
-    """The examples of all runs: examples that at least one run scored, and examples that every run failed to score."""
+    """The examples of all runs: ``scored`` by at least one run, or ``failed`` in some runs and scored by no run."""
 
     scored: frozenset[Key]
     failed: frozenset[_Name]
 
     def missing(self, entrant: Entrant) -> list[Key]:
-        """Return the examples that another run scored and this run did not."""
+        """Return the examples that another run scored and this run neither scored nor excluded."""
         return sorted(key for key in self.scored.difference(entrant.scores) if key[:2] not in entrant.excluded)
 
     def total(self, entrant: Entrant) -> int:
@@ -58,7 +58,11 @@ class AskedExamples:
 
 
 def entrants_of(runs: Sequence[RunFile], pair_by: str) -> list[Entrant]:
-    """Return the runs with names; raise UsageError for fewer than two runs, duplicates, and runs without hashes."""
+    """Name the runs and collect their scores.
+
+    Raise UsageError for fewer than two runs, for a run that is given twice, or for a run without the hashes or ids that
+    ``pair_by`` needs.
+    """
     names = _names(runs)
     for run in runs:
         check_pairing(run, pair_by, run.path)
@@ -66,7 +70,7 @@ def entrants_of(runs: Sequence[RunFile], pair_by: str) -> list[Entrant]:
 
 
 def asked_of(entrants: Sequence[Entrant]) -> AskedExamples:
-    """Return the examples of all runs, except those that any run has in quarantine."""
+    """Return the examples of all runs, except examples that a run has in quarantine."""
     aside = frozenset().union(*(entrant.quarantined for entrant in entrants))
     scored = frozenset(key for entrant in entrants for key in entrant.scores if key[:2] not in aside)
     failed = frozenset().union(*(entrant.failed for entrant in entrants))
@@ -74,7 +78,7 @@ def asked_of(entrants: Sequence[Entrant]) -> AskedExamples:
 
 
 def why_unranked(entrant: Entrant, asked: AskedExamples) -> str:
-    """Return why a run cannot be ranked, or ""."""
+    """Return the reason why a run cannot be ranked, or an empty string."""
     total = asked.total(entrant)
     if entrant.run.complete:
         scored = total - len(asked.failed - entrant.excluded) - len(asked.missing(entrant))
@@ -85,7 +89,7 @@ def why_unranked(entrant: Entrant, asked: AskedExamples) -> str:
 
 
 def check_shared(entrants: Sequence[Entrant]) -> None:
-    """Raise UsageError, with the names of both runs and the reason, if two runs share no scored example."""
+    """Raise UsageError if two runs share no scored example; the message names both runs and the reason."""
     for one, other in combinations(entrants, 2):
         if one.scores.keys().isdisjoint(other.scores):
             raise UsageError(f"{one.name} and {other.name} share no scored example: {_why(one.scores, other.scores)}")
@@ -134,10 +138,10 @@ _NOT_GATED: Mapping[str, Any] = {"mode": "none", "verdict": "pass"}
 
 
 def by_config(runs: Sequence[RunFile]) -> list[RunFile]:
-    """Split each run into a run per variant of its tasks, named after the variant's config, with equal task names.
+    """Split each run into one run per config, so that variants of a task can be ranked.
 
-    If there are several runs, the adapter's name precedes the config's. Omit tasks without variants; raise UsageError
-    if a run has no variants.
+    The name of a new run is the config's name; with several runs, the adapter's name precedes it. All new runs use the
+    same task names. Omit tasks without variants; raise UsageError if a run has fewer than two variants.
     """
     return [variant for run in runs for variant in _variants(run, with_name=len(runs) > 1)]
 
@@ -152,7 +156,7 @@ def _variants(run: RunFile, *, with_name: bool) -> list[RunFile]:
     for config in configs:
         tasks = {name: task for name, (task, _, own) in names.items() if own == config}
         results = [replace(each, task=tasks[each.task]) for each in examples_of(run) if each.task in tasks]
-        # The gate's decision and warnings concern all variants together.
+        # The gate's decision and warnings concern the original run with all its variants.
         facts = replace(run.facts, adapter=f"{run.adapter} {config}" if with_name else config, gate=_NOT_GATED)
         path = run.path.with_name(f"{run.path.name}@{config}")
         # The variants ran on the same rows, so equal numbers mean equal rows.

@@ -1,4 +1,4 @@
-"""Describe the reasons for a comparison's verdict, and the examples that the comparison covers."""
+"""Describe the reasons for a comparison's verdict, and the examples that it compared or skipped."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _BY_ONE = {"strict": "strict: each such example counts", "exact": "the adapter a
 
 
 def staleness(pairing: Pairing, criteria: Criteria) -> str:
-    """Return why the baseline is stale, or "".
+    """Return the reason why the baseline is stale, or an empty string.
 
-    It is stale if fewer than 80 % of the expected pairs exist, if no pair exists, or, with ``strict``, if the code of
-    an eval function changed.
+    A baseline is stale if no pair exists, or fewer than 80 % of the expected pairs exist. With ``strict``, it is also
+    stale if the code of an eval function changed.
     """
     expected, paired = pairing.expected, pairing.paired
     if paired and paired >= _ENOUGH * expected:
@@ -48,7 +48,7 @@ def explain(
     criteria: Criteria,
     left_out: Mapping[str, str],
 ) -> tuple[str, ...]:
-    """Return the reasons for a comparison's verdict as printable lines, from decisive reasons to omitted tasks."""
+    """Return printable lines that give the reasons for a comparison's verdict, the decisive reason first."""
     # With a single task, the overall change equals the change of that task.
     compared = [change for change in tasks if change.paired]
     rows = [*compared, pooled] if len(compared) != 1 else compared
@@ -88,7 +88,7 @@ def _p(row: TaskChange, criteria: Criteria) -> str:
 
 
 def may_be(ends: tuple[float, float]) -> str:
-    """Return the bounds of a change in points, with "at least" and "at most" if they exclude 0.
+    """Return the bounds of a change in points; bounds that exclude 0 read "at least" and "at most".
 
     >>> [may_be((-0.588, -0.104)), may_be((-0.356, 0.258)), may_be((-0.3, -0.0001))]
     ['at least 10.4, at most 58.8', '-35.6 to +25.8', 'below 0, at most 30.0']

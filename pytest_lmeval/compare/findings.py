@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.board import Leaderboard
 
 Finding = tuple[str, str]
-"""A verdict, and its reason."""
+"""A verdict and its reason."""
 _GRAVEST = ("incomplete", "stale", "regression", "floor", "limit", "must_pass", "examples", "inconclusive", "pass")
 _NOTHING_TO_DECIDE_BY = (
     "no result can fail this run: no floor or limit is set, and no example has must_pass; --lm-min-score NAME=V sets a "
@@ -37,9 +37,9 @@ _UNKNOWN = {
 
 
 class Rule(NamedTuple):
-    """A rule that may fail a run: its name in ``decided_by``, its verdict, and functions of the board and the settings.
+    """A rule that may fail a run; ``name`` is its name in ``decided_by``.
 
-    ``is_in_force`` returns True if the rule applies to the run, and ``broken`` returns the violations.
+    ``is_in_force`` returns True if the rule applies to the run, and ``broken`` returns descriptions of violations.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Rule(NamedTuple):
 
 
 def findings(board: Leaderboard, settings: GateSettings, comparison: Comparison | None) -> list[Finding]:
-    """Return all verdicts that apply, with their reasons, the decisive verdict first."""
+    """Return all verdicts that apply to a run, with their reasons; the decisive verdict comes first."""
     if settings.mode != "baseline" or settings.update:
         comparison = None
     found = [("incomplete", reason) for reason in (*board.facts.interruptions, *_incomplete(board))]
@@ -79,7 +79,7 @@ def _compared(board: Leaderboard, settings: GateSettings, comparison: Comparison
 
 
 def _no_decision(board: Leaderboard, settings: GateSettings) -> Iterator[str]:
-    """Yield why no rule judged a passing run."""
+    """Yield the reasons why no rule could fail this run."""
     if not board.counts["scored"]:
         yield "no example was scored"
     shard = board.facts.selection.get("shard")
@@ -90,7 +90,7 @@ def _no_decision(board: Leaderboard, settings: GateSettings) -> Iterator[str]:
 
 
 def decided_by(board: Leaderboard, settings: GateSettings, *, compared: bool) -> tuple[str, ...]:
-    """Return the names of rules that could have failed a complete run; a ``compared`` run has a baseline."""
+    """Return the names of the rules that could have failed a complete run; ``compared`` is True with a baseline."""
     if settings.mode == "none":
         return ()
     held = [rule.name for rule in RULES if rule.is_in_force(board, settings)]
@@ -119,7 +119,7 @@ def _names_any(names: Collection[str], board: Leaderboard) -> bool:
 
 
 def not_compared(board: Leaderboard, settings: GateSettings) -> Sequence[str]:
-    """Return a line that says why a run was not compared with its baseline, or no line."""
+    """Return a line that says why a run was not compared with its baseline, or an empty sequence."""
     if settings.baseline and "shard" in board.facts.selection:
         return (f"{NOT_COMPARED}a shard of a run; lmeval merge compares the whole run with the baseline",)
     return (f"{NOT_COMPARED}there was no baseline before this run",) if settings.update else ()
@@ -165,7 +165,7 @@ def _under_threshold(board: Leaderboard, settings: GateSettings) -> list[str]:
 
 def _under_floor(board: Leaderboard, settings: GateSettings) -> list[str]:
     if "shard" in board.facts.selection:
-        # The gate decides on the merged shards, not on a part of the examples.
+        # The gate checks floors on the merged shards, not on a part of the examples.
         return []
     reasons = []
     # A task's own floor applies unless the settings have one for the task.
@@ -177,7 +177,7 @@ def _under_floor(board: Leaderboard, settings: GateSettings) -> list[str]:
         if refusal := floor_without_score(board, [name]):
             reasons.append(refusal)
             continue
-        # A floor for one variant overrides a floor for all.
+        # A floor for one variant overrides a floor for all variants.
         rows = [row for row in rows_called(name, board.tasks) if row.task == name or row.task not in settings.floors]
         reached = {OVERALL: board.overall_score} if name == OVERALL else {row.task: row.score for row in rows}
         for task, score in reached.items():
@@ -193,7 +193,7 @@ def _under_floor(board: Leaderboard, settings: GateSettings) -> list[str]:
 
 
 def limit_parts(limit: str) -> tuple[str, str]:
-    """Split the name of a limit into task (or ``overall``) and field; raise UsageError for an unknown field."""
+    """Split a limit such as ``overall.cost`` into task and field; raise UsageError if the field is unknown."""
     name, _, field = limit.rpartition(".")
     if not name:
         raise UsageError(f"limit {limit!r}: expected NAME.FIELD, a task or 'overall' and one of {', '.join(FIELDS)}")
@@ -203,7 +203,7 @@ def limit_parts(limit: str) -> tuple[str, str]:
 
 
 def limited_names(limits: Iterable[str]) -> list[str]:
-    """Return the names before the fields of ``limits``: tasks, and ``overall``."""
+    """Return the task, or ``overall``, in the name of each limit."""
     return [limit_parts(limit)[0] for limit in limits]
 
 
@@ -221,11 +221,11 @@ def _over_limits(board: Leaderboard, settings: GateSettings) -> list[str]:
 
 
 def _overspent(board: Leaderboard) -> list[str]:
-    """Return a reason if the run cost more than ``--lm-max-cost`` allows, including judges and unused answers."""
+    """Return a reason if the run, including judges and unused answers, cost more than ``--lm-max-cost`` allows."""
     known = board.facts.manifest.get("max_cost")
     if not isinstance(known, Mapping) or not {"limit", "before", "spent"} <= known.keys():
         return []
-    # If a worker died, only its examples reveal its spending.
+    # If a worker process died, only the costs of its examples are known.
     spent = max(known["before"] + known["spent"], board.usage.get("cost", 0.0))
     if is_at_least(known["limit"], spent):
         return []
@@ -252,7 +252,7 @@ def _over_limit(spent: Mapping[str, float | int], field: str, most: float) -> st
 
 
 def during(board: Leaderboard) -> str:
-    """Return a sentence about requests that arrived while examples ran but belong to no example, or ""."""
+    """Return a sentence that counts requests that arrived during examples but belong to no example, or ""."""
     service = board.facts.manifest.get(SERVICE)
     count = service.get("during") if isinstance(service, Mapping) else None
     if not is_count(count) or not count:

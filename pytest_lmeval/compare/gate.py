@@ -1,4 +1,4 @@
-"""The gate decides whether a run passes, and gives the reasons."""
+"""Decide whether a run passes the gate, and give the reasons."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ LET_PASS = frozenset({"pass", "new", "inconclusive"})
 
 @dataclass(frozen=True, slots=True)
 class GateSettings:
-    """Settings of the gate: the mode (one of MODES), floors and limits, and the test against a baseline.
+    """Settings of the gate; ``mode`` is one of MODES, and ``pair_by`` is one of PAIR_BY.
 
-    Keys of ``floors`` are tasks, keys of ``limits`` are TASK.FIELD; TASK may be ``overall``. ``baseline`` is the path
-    as given, or empty. ``update`` is True if the run is to become the baseline. ``pair_by`` is one of PAIR_BY.
-    ``models`` is the number of models in the run that share ``alpha``.
+    The keys of ``floors`` are tasks, and the keys of ``limits`` are names such as ``TASK.cost``. The task ``overall``
+    means the whole run. ``baseline`` is the path that the user gave, or empty. ``update`` is True if the run should
+    become the baseline. ``models`` is the number of models in the run, which share ``alpha``.
     """
 
     mode: str = "examples"
@@ -56,7 +56,7 @@ class GateSettings:
     strict: bool = False
 
     def __post_init__(self) -> None:
-        """Raise UsageError for an unknown mode, or a number out of range."""
+        """Raise UsageError for an unknown mode, pairing or field of a limit, or for a number out of range."""
         if self.mode not in MODES:
             raise UnknownName("gate", self.mode, MODES)
         if self.pair_by not in PAIR_BY:
@@ -81,10 +81,9 @@ _DEFAULT = GateSettings()
 class Decision:
     """The verdict on a run, with reasons.
 
-    ``reasons`` cover every applicable verdict, beginning with the decisive one. ``exit_code`` is 3 for an incomplete
-    run, 4 for a floor of a task without a score, 1 for a failed example or a verdict that fails the run, else 0.
-    ``decided_by`` names the rules that could have failed the run: ``thresholds``, ``baseline``, ``floors``, ``limits``,
-    ``must_pass``.
+    ``reasons`` explain all verdicts that apply, the decisive verdict first. ``exit_code`` is 3 for an incomplete run, 4
+    if a floor names a task without a score, 1 if an example or the verdict fails the run, and otherwise 0.
+    ``decided_by`` names the rules that could have failed the run, such as ``baseline`` or ``must_pass``.
     """
 
     verdict: str
@@ -102,7 +101,7 @@ class Decision:
         return self.verdict in LET_PASS
 
     def to_json(self) -> dict[str, Any]:
-        """Return the gate in the format of leaderboard.json, with the baseline and the comparison if they exist."""
+        """Return the field ``gate`` of leaderboard.json, which includes the comparison with a baseline."""
         gate: dict[str, Any] = {
             "mode": self.settings.mode,
             "verdict": self.verdict,
@@ -124,12 +123,12 @@ def decide(
 ) -> Decision:
     """Decide whether a run passes; no other code makes this decision.
 
-    The verdict is the first applicable of incomplete, stale, regression, floor, limit, must_pass, examples,
-    inconclusive and pass. The reasons always say which examples were not compared with the baseline. The old baseline
-    cannot fail a run that will replace it; :func:`renewed` sets the verdict ``new`` after the file is written. If the
-    board lacks a task of the baseline, the task is removed, unless its file still exists below ``root``. Raise
-    UsageError for a baseline without per-example records, or without the hashes or ids that pairs need. Raise it, too,
-    for the mode ``baseline`` without a baseline, and for a board whose examples were judged in another mode.
+    The verdict is the first that applies, in the order incomplete, stale, regression, floor, limit, must_pass,
+    examples, inconclusive, pass. The reasons always say which examples were not compared with the baseline. The old
+    baseline cannot fail a run that will replace it; :func:`renewed` sets the verdict ``new`` after the file is written.
+    If the board lacks a task of the baseline, the task counts as removed unless its file still exists below ``root``.
+    Raise UsageError for a baseline without per-example records, or without the hashes or ids that pairs need. Raise it,
+    too, for the mode ``baseline`` without a baseline, and for a board whose examples were judged in another mode.
     """
     _check_mode(board, baseline, settings)
     if baseline is not None and not settings.update:
@@ -138,7 +137,7 @@ def decide(
         raise UsageError(refusal)
     comparison = None
     if baseline is not None:
-        # Only a run with a comparison pays for these imports.
+        # Import these modules only if there is something to compare, because the imports take time.
         from pytest_lmeval.compare.compare import compare_with
         from pytest_lmeval.compare.pairing import check_pairing
 
@@ -147,7 +146,7 @@ def decide(
         comparison = compare_with(baseline, board, _criteria(board, settings), root)
     found = findings(board, settings, comparison)
     reasons = [reason for _, reason in found]
-    # Insert the lines near the top, because reports show only the first reasons.
+    # Insert these lines after the decisive reason, because reports show only the first reasons.
     reasons[1:1] = not_compared(board, settings) if comparison is None else comparison.coverage
     verdict = found[0][0] if found else "pass"
     return Decision(
@@ -163,13 +162,13 @@ def decide(
 
 
 def renewed(decision: Decision, verdict: str, reason: str) -> Decision:
-    """Update the decision on a run that was to become the baseline; ``reason`` says what happened to the file.
+    """Add to the decision what happened to the baseline file that the run was meant to write.
 
-    If the run otherwise passes, ``verdict`` replaces its verdict: ``new`` if the file was written, ``pass`` if it
-    already contained the same results, ``stale`` if it was not written.
+    If the decision lets the run pass, ``verdict`` replaces its verdict. The new verdict is ``new`` if the file was
+    written, ``pass`` if the file already contained the same results, and ``stale`` if the file was not written.
     """
     reasons = list(decision.reasons)
-    # Insert the reason after the decisive reason, but near the top.
+    # In a run that fails, the decisive reason stays first.
     reasons.insert(0 if decision.passes else 1, reason)
     found = replace(decision, reasons=tuple(reasons))
     if not decision.passes:

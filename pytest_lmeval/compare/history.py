@@ -10,12 +10,12 @@ from pytest_lmeval.records.runfile import RunFile, board_of
 from pytest_lmeval.types import OVERALL
 
 _Suite = tuple[tuple[str, str], ...]
-"""The tasks of a suite, and the hashes of their files."""
+"""The tasks of a suite, each with the hash of its file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A drop that the gate's test finds since the model's previous run: the change, its p, and that run's start."""
+    """A significant drop since the model's previous run, which began at ``since``."""
 
     change: float
     p: float
@@ -24,11 +24,11 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class HistoryPoint:
-    """The score of one run, and its 95 % interval; both are None for a run without a score.
+    """The score of one run with its 95 % interval; both are None for a run without a score.
 
-    ``changed`` is True if the tasks differ from the tasks of the model's previous run, unless another model's run
-    already marks the same change. ``notes`` say why the score may not cover the whole suite. ``drop`` is None if either
-    run lacks per-example records.
+    ``changed`` is True if the tasks changed since the model's previous run, unless a run of another model already shows
+    the same change. ``notes`` say why the score may not cover the whole suite. ``drop`` is None if the score did not
+    drop significantly, or if either run lacks per-example records.
     """
 
     timestamp: str
@@ -52,16 +52,16 @@ class _Dated(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The points of the overall score and of each task's score over time; ``notes`` name duplicate runs."""
+    """The scores of each task and the overall scores over time; ``notes`` name files that repeat a run."""
 
     series: Mapping[str, tuple[HistoryPoint, ...]]
     notes: tuple[str, ...] = ()
 
 
 def history(runs: Iterable[RunFile], tasks: Sequence[str] = ()) -> History:
-    """Return the history of the runs' scores for ``tasks``, or for all tasks if that is empty.
+    """Return the scores of ``tasks`` over the runs; without ``tasks``, return all tasks and the overall score.
 
-    If several files contain the same run, use the first one.
+    If several files contain the same run, use the first file.
     """
     once: dict[tuple[str, str, str], RunFile] = {}
     notes = []
@@ -96,7 +96,7 @@ def _drops(before: RunFile | None, run: RunFile) -> dict[str, Drop]:
 
 
 def board_json(run: RunFile) -> Mapping[str, Any]:
-    """Return a run's board as JSON values from its file, or compute it from the results."""
+    """Return a run's board as JSON values; compute the board if the run's file is a ledger."""
     return run.board if run.board is not None else board_of(run).to_json()
 
 

@@ -1,4 +1,4 @@
-"""Apply the gate to a run merged from shards, with the recorded settings or new ones."""
+"""Apply the gate to a run merged from shards, with recorded or new settings."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from pytest_lmeval.types import OVERALL
 
 
 def gate_settings(shards: Sequence[RunFile], asked: Mapping[str, Any]) -> GateSettings:
-    """Return the settings that the shards recorded, changed by ``asked``, which has fields of GateSettings.
+    """Return the settings that the shards recorded, overridden by ``asked``, which has fields of GateSettings.
 
-    Add new floors and limits to the recorded ones; a baseline without a mode sets the mode ``baseline``. Raise
-    UsageError if ``asked`` has a floor for an unknown task, or if the shards disagree on a setting that ``asked``
-    lacks.
+    Add the floors and limits in ``asked`` to the recorded floors and limits. If ``asked`` has a baseline but no mode,
+    the mode is ``baseline``. Raise UsageError if a floor or limit names an unknown task, or if the shards disagree on a
+    setting that ``asked`` lacks.
     """
     wanted = dict(asked)
     tasks = {name for shard in shards for name in shard.infos}
@@ -49,9 +49,9 @@ def gate_settings(shards: Sequence[RunFile], asked: Mapping[str, Any]) -> GateSe
 
 
 def gated(run: RunFile, settings: GateSettings, root: Path) -> tuple[RunFile, Leaderboard, int]:
-    """Apply the settings to every example; return the run, its board with the verdict, and the exit code.
+    """Apply the gate to a run; return the run, its board with the verdict, and the exit code.
 
-    Raise UsageError if the baseline does not exist.
+    Raise UsageError if the baseline does not exist or cannot be used, or if a floor names a task without a score.
     """
     baseline = _baseline(settings, root)
     results = examples_of(run)
@@ -69,7 +69,7 @@ def gated(run: RunFile, settings: GateSettings, root: Path) -> tuple[RunFile, Le
 
 
 def recorded_settings(shard: RunFile) -> dict[str, Any]:
-    """Return the fields of GateSettings that a run recorded, or their defaults; raise UsageError for invalid values."""
+    """Return a run's recorded fields of GateSettings, or defaults; raise UsageError for an invalid value."""
     settings = (shard.facts.gate or {}).get("settings", {})
     defaults = asdict(GateSettings())
     found = {name: settings.get(name, default) for name, default in defaults.items()} if settings else defaults

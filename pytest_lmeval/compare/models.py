@@ -1,4 +1,4 @@
-"""Compare the models that applications requested with the models in the baseline."""
+"""Compare the models that applications requested in two runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
 MUCH = 0.1
-"""The largest difference of shares, and the largest relative change, that is not reported."""
+"""Smaller differences of shares, and smaller relative changes, are not reported."""
 _NONE: Mapping[str, int] = {}
 _WAYS_OUT = (
     "have each request's own model asked (--lm-adapter=openai:, also anthropic: or litellm:), or update the baseline"
@@ -18,11 +18,11 @@ _WAYS_OUT = (
 
 
 def other_models(old: Sequence[ExampleResult], new: Sequence[ExampleResult]) -> tuple[list[str], list[str]]:
-    """Return two lists of lines about tasks: one on models that the run did not test, one on other differences.
+    """Return lines about models that the new run did not test, and lines about other differences between the runs.
 
-    A run did not test a model if the model answered none of the requests for it, and the baseline has no such requests.
-    Other differences are changed models, or shares of models, on the examples of both runs, and tasks of the baseline
-    without model names.
+    The new run did not test a model if it requested the model, the old run did not, and the model did not answer. The
+    other differences are changed models, or shares of models, in the examples of both runs, and tasks for which the old
+    run recorded no model names.
     """
     untested, others, nameless = [], [], []
     before, now = by_function(old), by_function(new)
@@ -56,7 +56,7 @@ def by_function(results: Iterable[ExampleResult]) -> dict[str, dict[str, Example
 
 
 def _difference(old: Mapping[str, ExampleResult], new: Mapping[str, ExampleResult]) -> str:
-    """Return the requested models of both runs as text if the models differ, or a share differs by over a tenth."""
+    """Return a text on the requested models if the models differ, or if a share differs by more than a tenth."""
     both = old.keys() & new.keys()
     before, now = (
         models_of(result for id, result in of.items() if id in both).get("asked", _NONE) for of in (old, new)

@@ -9,16 +9,16 @@ from functools import partial
 from pytest_lmeval.stats.power import detectable_drop
 
 DROPS = (0.05, 0.02, 0.01)
-"""The drops of the overall score for which a calibration computes the needed repeats and examples."""
+"""A calibration computes the needed repeats and examples for these drops of the overall score."""
 _MOST_REPEATS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """The responses or examples needed to detect a drop of the overall score four times in five.
+    """The repeats or examples that a suite needs to detect a drop of the overall score with 80 % power.
 
-    A suite needs either ``repeats`` of each existing example (None if no number suffices), or ``examples`` in total
-    with today's repeats and shares of tasks (0 if no number suffices).
+    The suite needs either ``repeats`` responses to each existing example, or ``examples`` examples with the present
+    repeats and shares of tasks. If no number suffices, ``repeats`` is None, and ``examples`` is 0.
     """
 
     drop: float
@@ -28,10 +28,11 @@ class Needed:
 
 @dataclass(frozen=True, slots=True)
 class Variances:
-    """Sums of the squared parts of an overall change: ``spread`` if chance causes it, ``weight`` if it is the largest.
+    """The sums of squares that determine the power of a suite.
 
-    ``spread`` is for runs with ``repeats`` responses to each of ``examples`` examples. In a drop, the scores of some
-    examples fall by ``loss``.
+    ``spread`` is the sum of the squared parts of a change that chance causes, in runs with ``repeats`` responses to
+    each of ``examples`` examples. ``weight`` is the sum of the squared weights of the independent units. A drop is
+    assumed to lower the scores of some examples by ``loss``.
     """
 
     spread: float
@@ -41,7 +42,7 @@ class Variances:
     loss: float = 1.0
 
     def needed(self, alpha: float, drops: Sequence[float] = DROPS) -> tuple[Needed, ...]:
-        """Return, for each drop, the repeats or examples needed to detect it in a test at ``alpha``."""
+        """Return the repeats or examples that a test at ``alpha`` needs to detect each of ``drops``."""
         spread, weight, count = self.spread / self.loss**2, self.weight, self.examples
         return tuple(
             Needed(
@@ -54,25 +55,25 @@ class Variances:
         )
 
     def detectable(self, alpha: float) -> float | None:
-        """Return the smallest drop that such runs detect four times in five; None if they detect no drop."""
+        """Return the smallest drop that a test at ``alpha`` detects with 80 % power, or None."""
         drop = detectable_drop(self.spread / self.loss**2, self.weight, alpha)
         return None if drop is None else drop * self.loss
 
 
 def overall_level(alpha: float, tasks: int) -> float:
-    """Return the level of the test of the overall change: half of alpha if there are several tasks, else alpha."""
+    """Return the level of the test of the overall change: alpha for a single task, or half of alpha for several."""
     return alpha / 2 if tasks > 1 else alpha
 
 
 def _shows(drop: float, alpha: float, shared: tuple[float, float], fixed: tuple[float, float], count: int) -> bool:
-    """Return True if runs detect a drop; their spread and weight are ``shared`` over ``count``, plus ``fixed``."""
+    """Return True if a test detects ``drop`` with the spread and weight ``shared / count + fixed``."""
     spread, weight = (part / count + rest for part, rest in zip(shared, fixed, strict=True))
     detectable = detectable_drop(spread, weight, alpha)
     return detectable is not None and detectable <= drop
 
 
 def _least(holds: Callable[[int], bool], most: int = 1 << 40) -> int | None:
-    """Return the smallest number from 1 to ``most`` from which ``holds`` is true, or None."""
+    """Return the smallest number up to ``most`` for which ``holds`` is true, or None; ``holds`` must be monotonic."""
     low, high = 0, 1
     while not holds(high):
         if high == most:

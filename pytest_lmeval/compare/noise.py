@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from pytest_lmeval.types import ExampleResult
 
 Repeats = Sequence[float]
-"""The scores of one example, one for each repeat."""
+"""The scores of an example's repeats."""
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
     """The noise of a task; a field is None if the run did not measure it.
 
-    ``flips`` is the share of examples that flip by chance between two runs with one response per example: twice the
-    variance of an example's scores. ``shared`` is 0.0 if the scores in a cluster vary independently, and 1.0 if they
-    move together. ``loss`` is the mean square of a score over its mean: the size of a drop if examples lose their whole
-    score. It is 1.0 for right-or-wrong scores.
+    ``flips`` is the expected share of examples that flip by chance between two runs with one response per example. It
+    is twice the variance of an example's scores. ``shared`` is 0.0 if the scores in a cluster vary independently, and
+    1.0 if they vary together. ``loss`` is the mean of the squared scores, divided by the mean score. For scores that
+    are only 0 or 1, ``loss`` is 1.0.
     """
 
     flips: float | None = None
@@ -41,7 +41,7 @@ def measured_noise(results: Iterable[ExampleResult]) -> dict[str, Noise]:
 
 
 def repeats_of(result: ExampleResult) -> Repeats:
-    """Return the scores of the repeats; empty if the example was asked once, or has no score."""
+    """Return the scores of an example's repeats, or an empty sequence if it has one response or no score."""
     scores = result.details.get("scores")
     return scores if result.score is not None and isinstance(scores, list | tuple) and len(scores) > 1 else ()
 
@@ -54,7 +54,7 @@ def _noise(clusters: Sequence[Sequence[Repeats]]) -> Noise:
 
 
 def _shared(clusters: Sequence[Sequence[Repeats]]) -> float | None:
-    """Return the share of the covariance that scores in clusters could have; None without clusters or repeats."""
+    """Return the covariance of scores within clusters as a share of its maximum; None without clusters or repeats."""
     found, most = [], []
     for cluster in clusters:
         if len(cluster) > 1 and min(map(len, cluster)) > 1:
@@ -81,7 +81,7 @@ def _loss(clusters: Sequence[Sequence[Repeats]]) -> float | None:
 
 
 def _totals(cluster: Sequence[Repeats]) -> Repeats:
-    """Return the sum of a cluster's scores for each repeat that all its examples have."""
+    """Return the sum of a cluster's scores for each repeat; ignore repeats that only some of its examples have."""
     return [math.fsum(scores) for scores in zip(*cluster, strict=False)]
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.records.runfile import RunFile
 
 Key = tuple[str, str]
-"""An example's task and id."""
+"""The task and the id of an example."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +29,17 @@ class Pair:
 
     @property
     def key(self) -> Key:
-        """Task and id."""
+        """The task and the id of the example."""
         return self.new.task, self.new.id
 
     @property
     def old_score(self) -> float:
-        """The old run's score; raise ValueError without a score."""
+        """The score in the old run; raise ValueError if the example has no score."""
         return self._score(self.old)
 
     @property
     def new_score(self) -> float:
-        """The new run's score; raise ValueError without a score."""
+        """The score in the new run; raise ValueError if the example has no score."""
         return self._score(self.new)
 
     @property
@@ -49,22 +49,22 @@ class Pair:
 
     @property
     def row(self) -> str:
-        """The name of the row that the pair belongs to."""
+        """The task or named score that the pair counts for."""
         return self.new.task
 
     @property
     def differs_in_prompt(self) -> bool:
-        """True if the prompts differ, which pairing by id allows."""
+        """True if the prompts differ; only pairing by id allows this."""
         return self.old.hash != self.new.hash
 
     @property
     def worse(self) -> bool:
-        """True if the example passed before but not now."""
+        """True if the example passed in the old run only."""
         return self._passes(self.old) and not self._passes(self.new)
 
     @property
     def better(self) -> bool:
-        """True if the example passes now but not before."""
+        """True if the example passed in the new run only."""
         return self._passes(self.new) and not self._passes(self.old)
 
     def _score(self, result: ExampleResult) -> float:
@@ -73,22 +73,22 @@ class Pair:
         return result.score
 
     def _passes(self, result: ExampleResult) -> bool:
-        # The score of an example in quarantine decides whether it passed.
+        # The status of a quarantined example does not say whether it passed, so compare its score with the threshold.
         return result.status == "passed" or (result.status == "quarantined" and reaches(result))
 
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """The kind of every example of two runs, in order of task and id.
+    """The examples of two runs, with the kind of each example.
 
-    ``pair``: both runs scored the same content. ``new``: only in the new run. ``removed``: only in the old run.
-    ``changed``: both runs have it, with different content or a different field as the score. ``measured``: only
-    aggregations score it. ``quarantined``: in quarantine in the new run. ``unscored``: only the old run scored it.
-    ``unknown``: the old run has no score. ``unselected``: in the old run, but not selected in the new one.
-    ``left_out``: its task must not be compared.
+    Both runs scored a ``pair`` with the same content. A ``new`` example is only in the new run, and a ``removed``
+    example only in the old run. A ``changed`` example has other content in the new run, or its score comes from another
+    field. Only aggregations score a ``measured`` example. A ``quarantined`` example is in quarantine in the new run.
+    The new run has no score for an ``unscored`` example, and the old run has no score for an ``unknown`` example. The
+    new run did not select an ``unselected`` example. The task of a ``left_out`` example must not be compared.
 
     ``before`` and ``after`` are the results of the old and the new run; ``after`` lacks tasks that are left out.
-    ``expected_by_task`` counts the old run's scored examples that should form pairs.
+    ``expected_by_task`` counts the scored examples of the old run that should form pairs.
     """
 
     kinds: Mapping[Key, str]
@@ -98,7 +98,7 @@ class Pairing:
     expected_by_task: Mapping[str, int]
 
     def of(self, kind: str) -> tuple[Key, ...]:
-        """Return the examples of one kind, in the order of their tasks' data."""
+        """Return the examples of one kind, in the order of the data."""
         keys = (key for key, found in self.kinds.items() if found == kind)
         return tuple(sorted(keys, key=lambda key: in_data(self.after.get(key) or self.before[key])))
 
@@ -113,27 +113,27 @@ class Pairing:
 
     @property
     def expected(self) -> int:
-        """The number of the old run's examples that should form pairs."""
+        """The number of examples in the old run that should form pairs."""
         return sum(self.expected_by_task.values())
 
     @property
     def worse(self) -> tuple[Pair, ...]:
-        """Pairs that passed before but not now, in the order of their tasks' data."""
+        """The pairs that passed in the old run only, in the order of the data."""
         return tuple(sorted((pair for pair in self.pairs if pair.worse), key=lambda pair: in_data(pair.new)))
 
     @property
     def better(self) -> tuple[Pair, ...]:
-        """Pairs that pass now but not before, in the order of their tasks' data."""
+        """The pairs that passed in the new run only, in the order of the data."""
         return tuple(sorted((pair for pair in self.pairs if pair.better), key=lambda pair: in_data(pair.new)))
 
     @property
     def changed_pairs(self) -> tuple[Pair, ...]:
-        """Both results of each changed example."""
+        """The results of both runs for each changed example."""
         return tuple(Pair(self.before[key], self.after[key]) for key in self.of("changed"))
 
     @property
     def reworded(self) -> int:
-        """The number of examples that pairing by id would compare, because only their prompt changed."""
+        """The number of changed examples that pairing by id would compare, because only the prompt changed."""
         return sum(
             pair.old.scoring_hash == pair.new.scoring_hash != "" and not _differ_in_score_field(pair.old, pair.new)
             for pair in self.changed_pairs
@@ -141,12 +141,12 @@ class Pairing:
 
     @property
     def only_measured(self) -> bool:
-        """True if no example has a score to compare, so that an update of the baseline would not help."""
+        """True if only aggregations score the examples, so that an update of the baseline would not help."""
         return bool(self.of("measured")) and not self.pairs and not self.expected
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """Eval functions in pairs whose code differs in the new run."""
+        """The eval functions whose code changed between the two runs of a pair."""
         codes = [(pair.new.task, _code(pair.old), _code(pair.new)) for pair in self.pairs]
         found = {(task, new[0] or old[0]) for task, old, new in codes if old[1] != new[1]}
         of = Counter(name for _, name in found)
@@ -189,7 +189,7 @@ def content_of(result: ExampleResult, by: str) -> str:
 
 
 def check_pairing(run: RunFile, by: str, called: object) -> None:
-    """Raise UsageError if the run lacks hashes or ids that pairing needs; ``called`` is its name in the message."""
+    """Raise UsageError if a run lacks hashes or ids that pairing needs; the message calls the run ``called``."""
     if by != "id":
         return
     if not all(result.scoring_hash for result in run.results or ()):
@@ -201,7 +201,7 @@ def check_pairing(run: RunFile, by: str, called: object) -> None:
 
 
 def check_ids(infos: Iterable[TaskInfo], called: object) -> None:
-    """Raise UsageError with the names of tasks whose rows have no ids: a new row would renumber other rows."""
+    """Raise UsageError if the rows of a task have no ids, because a new row would renumber other rows."""
     if numbered := sorted(info.name for info in infos if info.numbered and info.selected != 0):
         raise UsageError(
             f"{called}: pairs by id need ids, and the rows of {', '.join(numbered)} have no ids: add a column id (in a "
@@ -235,7 +235,7 @@ def _differ_in_score_field(old: ExampleResult, new: ExampleResult) -> bool:
 
 
 def _score_field(details: Mapping[str, Any]) -> object:
-    # All responses, and all rows of a response, have the same field.
+    # All responses to an example, and all rows of a response, take the score from the same field.
     for name in ("repeats", "rows"):
         parts = details.get(name)
         if isinstance(parts, list) and parts and isinstance(parts[0], Mapping):

@@ -1,4 +1,4 @@
-"""Plan a suite before running it: the smallest drop that it would detect, and the examples needed for a smaller one."""
+"""Compute the smallest drop that a suite would detect, and the examples needed to detect a smaller drop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ASSUMED_NOISE = 0.1
 
 
 class Planned(NamedTuple):
-    """An example of a suite: its cluster, or "", the number of its responses, and whether its score is graded."""
+    """An example of a suite; ``is_graded`` is True if its score may be other than 0 and 1."""
 
     cluster: str = ""
     responses: int = 1
@@ -31,9 +31,10 @@ Suite = Mapping[str, Sequence[Planned]]
 class TaskPlan:
     """The power of a task, or of all tasks.
 
-    ``clusters`` is the number of independent units. ``noise`` is the share of examples that flip by chance between two
-    runs with one response per example. ``shared`` is 0.0 if the flips in a cluster are independent, and 1.0 if they
-    happen together; None without clusters. ``detectable`` is the smallest drop detected with 80 % power, or None.
+    ``clusters`` counts the clusters, including each example without a cluster. ``noise`` is the share of examples that
+    flip by chance between two runs with one response per example. ``shared`` is 0.0 if the flips in a cluster are
+    independent, 1.0 if they happen together, and None without clusters. ``detectable`` is the smallest drop that the
+    gate detects with 80 % power, or None.
     """
 
     task: str
@@ -47,9 +48,10 @@ class TaskPlan:
 
 @dataclass(frozen=True, slots=True)
 class SuitePlan:
-    """The power of a suite with ``repeats`` responses per example; ``needed`` is for the drop that the user wants.
+    """The power of a suite with ``repeats`` responses per example; ``needed`` refers to the drop to detect.
 
-    If the numbers of responses differ, ``repeats`` is 1, and ``needed.repeats`` multiplies all of them.
+    If the number of responses differs between examples, ``repeats`` is 1, and ``needed.repeats`` is a factor for each
+    number of responses.
     """
 
     tasks: tuple[TaskPlan, ...]
@@ -61,10 +63,10 @@ class SuitePlan:
 
 @dataclass(slots=True)
 class _Unit:
-    """A cluster, or an example without a cluster: sums over the examples, each with its weight in the mean.
+    """A cluster, or an example without a cluster, with sums over its examples.
 
-    Independent noise adds up as ``independent``, a variance. Noise that moves together adds up as ``together``, a
-    deviation.
+    ``weight`` sums the weights of the examples in the mean score. ``independent`` sums the variances of independent
+    noise, and ``together`` sums the standard deviations of noise that the examples share.
     """
 
     weight: float = 0.0
@@ -74,14 +76,14 @@ class _Unit:
 
 @dataclass(slots=True)
 class _Units:
-    """The independent units of one task or of several, with the mean loss of their tasks."""
+    """The independent units of one or several tasks, with the mean loss of the tasks."""
 
     by_name: dict[object, _Unit] = field(default_factory=dict)
     examples: int = 0
     loss: float = 1.0
 
     def add(self, example: Planned, weight: float, noise: Noise) -> None:
-        """Count an example; the fields of ``noise`` are numbers."""
+        """Add an example with its weight in the mean score; missing fields of ``noise`` count as 0."""
         self.examples += 1
         unit = self.by_name.setdefault(example.cluster or self.examples, _Unit())
         variance = (noise.flips or 0.0) / example.responses * weight * weight
@@ -92,22 +94,22 @@ class _Units:
 
     @property
     def weight(self) -> float:
-        """The sum of the squared weights."""
+        """The sum of the squared weights of the units."""
         return math.fsum(unit.weight**2 for unit in self.by_name.values())
 
     def variances(self, repeats: int = 1) -> Variances:
-        """Return what chance and a drop add to the change of a mean."""
+        """Return the variances that determine the power of these units."""
         spread = math.fsum(unit.independent + unit.together**2 for unit in self.by_name.values())
         return Variances(spread, self.weight, self.examples, repeats, self.loss)
 
 
 def plan(suite: Suite, drop: float, noise: Mapping[str, Noise], *, usual: float, alpha: float = 0.05) -> SuitePlan:
-    """Return the power of a suite; ``noise`` is the measured noise of some tasks.
+    """Return the power of a suite; ``noise`` has the measured noise of some tasks.
 
-    If the noise of a task was not measured, the share ``usual`` of its examples flips, all flips in a cluster happen
-    together, and each lost score was 1. A drop is a number of examples, or of whole clusters, that lose their score. As
-    in the gate, a task's test has the level of Holm's first step, and the overall test has half of alpha; the test of a
-    single task has alpha.
+    For noise that was not measured, assume that the share ``usual`` of the examples flips, that flips in a cluster
+    happen together, and that a lost score was 1. In a drop, some examples or whole clusters lose their whole score. As
+    in the gate, a single task is tested at alpha. With several tasks, the overall test has half of alpha, and each
+    task's test has the level of Holm's first step.
     """
     count = len(suite)
     share = overall_level(alpha, count)
@@ -131,7 +133,7 @@ def plan(suite: Suite, drop: float, noise: Mapping[str, Noise], *, usual: float,
 
 
 def _known(noise: Noise, usual: float) -> Noise:
-    """Return the noise with assumptions in place of missing measurements: cautious ones, except for flips."""
+    """Return the noise, with ``usual`` for unmeasured flips and cautious assumptions for other missing values."""
     return Noise(
         usual if noise.flips is None else noise.flips,
         1.0 if noise.shared is None else noise.shared,

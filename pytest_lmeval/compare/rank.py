@@ -1,4 +1,4 @@
-"""Rank several models on the same examples, with tests and intervals of their differences."""
+"""Rank several models on the same examples, and test the differences between them."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ from pytest_lmeval.stats.intervals import ROUNDING, Values, mean, overall_bounds
 from pytest_lmeval.stats.paired import PairedTest, holm, pooled_test
 
 ALPHA = 0.05
-"""The chance that a ranking of equal models calls any of them worse than another."""
+"""The probability that a ranking of equal models calls one model worse than another."""
 _TOO_FEW = f"at least {ENOUGH:.0%} are needed to name the best, so only pairs are compared"
 Interval = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Versus:
-    """Two models on the ``n`` examples that both scored.
+    """A comparison of two models on the ``n`` examples for which both have a score.
 
-    ``difference`` is the score of ``one`` minus the score of ``other``. ``interval`` bounds the difference, with each
-    end at ``level``: in 95 % of rankings the bounds of all pairs are right. ``p_adjusted`` is the two-sided p by Holm's
-    procedure over all pairs of models. ``is_shown`` is True if ``p_adjusted`` is at most alpha; the interval excludes 0
-    exactly in this case.
+    ``difference`` is the score of ``one`` minus the score of ``other``. ``interval`` bounds the difference, and
+    ``level`` is the error probability of each bound. With the default alpha, all intervals of a ranking are right with
+    a probability of 95 %. ``p_adjusted`` is the two-sided p value after Holm's procedure over all pairs of models.
+    ``is_shown`` is True if the models differ and ``p_adjusted`` is at most alpha; only then does the interval exclude
+    0.
     """
 
     one: str
@@ -55,16 +56,16 @@ class Versus:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One model's place; scores cover the examples that every ranked model scored.
+    """A model's place in a ranking; its scores cover the examples for which every ranked model has a score.
 
-    ``score`` is the unweighted mean of ``tasks``. ``win_rate`` is the share of comparisons that the model wins, example
-    by example against every other model; a tie counts half. ``difference``, ``difference_ci95``, ``level`` and
-    ``p_adjusted`` come from the :class:`Versus` with the best model, over the ``paired`` examples of both models. For
-    the best model, they are None, and p is 1. ``is_worse`` is True if the test shows that the model is worse.
-    ``p95_ms`` and ``cost`` cover the whole run; ``cost_is_least`` is True if some answers reported no cost.
-    ``cost_ratio`` is the cost of the answers to the paired examples, divided by the cost of the best model's answers;
-    None if some answers were free or reported no cost. ``scored`` is the number of examples that this model scored;
-    ``left_out`` is the number of scored examples that the ranking leaves out.
+    ``score`` is the unweighted mean of ``tasks``. ``win_rate`` is the share of comparisons that the model wins against
+    the other models, example by example; a tie counts half. ``difference``, ``difference_ci95``, ``level`` and
+    ``p_adjusted`` come from the :class:`Versus` with the best model, on ``paired`` examples. For the best model itself,
+    ``p_adjusted`` is 1, and the other three are None. ``is_worse`` is True if the model is significantly worse than the
+    best model. ``p95_ms`` and ``cost`` cover the whole run. ``cost_is_least`` is True if some answers have no known
+    cost. ``cost_ratio`` is the cost of the answers to the paired examples, divided by the cost of the best model's
+    answers. The ratio is None if an answer came from a cache or has no known cost. ``scored`` counts all examples for
+    which this model has a score, and ``left_out`` counts those of them that the ranking omits.
     """
 
     name: str
@@ -89,7 +90,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Unranked:
-    """The name of a model that cannot be ranked, and the reason."""
+    """A model that cannot be ranked, with the reason."""
 
     name: str
     reason: str
@@ -97,10 +98,11 @@ class Unranked:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The standings, best first; ``examples`` has the number of shared examples by task.
+    """The standings, best model first; ``examples`` counts the shared examples of each task.
 
-    ``alpha`` is the level of the test. Without enough shared examples, the ranking has only ``pairs``, and ``reason``
-    says why. ``selected`` is the number of all examples. ``not_scored`` has a line for each model that lacks scores.
+    ``alpha`` is the level of the test. If the models share too few examples, the ranking has ``pairs`` but no
+    standings, and ``reason`` says why. ``selected`` is the number of all examples. ``not_scored`` has a line for each
+    model that lacks scores.
     """
 
     standings: tuple[Standing, ...]
@@ -123,7 +125,7 @@ class Ranking:
 
 
 Scores = Mapping[str, Values]
-"""The scores of a model's examples, sorted by key, and their clusters, by task."""
+"""The scores and the clusters of a model's examples, by task."""
 Spent = Mapping[str, Mapping[str, float | int]]
 _SCORE, _CLUSTER, _TASK = itemgetter(0), itemgetter(1), itemgetter(0)
 
@@ -131,11 +133,11 @@ _SCORE, _CLUSTER, _TASK = itemgetter(0), itemgetter(1), itemgetter(0)
 def rank(
     runs: Sequence[RunFile], pair_by: str = "content", alpha: float = ALPHA, took: Spent = MappingProxyType({})
 ) -> Ranking:
-    """Rank two or more runs; raise UsageError if fewer than two can be ranked.
+    """Rank two or more runs; raise UsageError if fewer than two runs can be ranked.
 
-    A run can be ranked if it is complete and scored 80 % of the examples of all runs. Two examples are the same if
-    task, id and content hash are equal; if ``pair_by`` is "id", the hash ignores the prompt. Models with equal scores
-    are sorted by name. ``took`` is the known spending of runs, by adapter name.
+    A run can be ranked if it is complete and has a score for 80 % of the examples of all runs. Two examples are the
+    same if task, id and content hash are equal; if ``pair_by`` is "id", the hash ignores the prompt. Models with equal
+    scores are sorted by name. ``took`` has the spending of runs, if it is already known, by adapter name.
     """
     everyone = entrants_of(runs, pair_by)
     asked = asked_of(everyone)
@@ -177,14 +179,14 @@ def _score(tasks: Scores) -> float:
 
 
 def _pairs(ranked: Sequence[Entrant], asked: AskedExamples, alpha: float) -> tuple[Versus, ...]:
-    """Compare every model with each model before it in ``ranked``."""
+    """Compare every model with each better model."""
     tests = {(one.name, other.name): _test(other, one, asked) for one, other in combinations(ranked, 2)}
     adjusted = holm({names: _two_sided(test) for names, test in tests.items()})
     return tuple(_versus(names, test, (adjusted[names], alpha, len(tests))) for names, test in tests.items())
 
 
 def _versus(names: tuple[str, str], test: PairedTest, judged: tuple[float, float, int]) -> Versus:
-    """Return the second model minus the first; ``judged`` has Holm's p, alpha, and the number of tests."""
+    """Compare the second model with the first; ``judged`` has Holm's p, alpha and the number of tests."""
     p_holm, alpha, tests = judged
     p, is_shown = _two_sided(test), test.change != 0 and p_holm <= alpha
     level = level_of(p, p_holm, alpha, tests) / 2
@@ -199,7 +201,7 @@ def _test(one: Entrant, other: Entrant, asked: AskedExamples) -> PairedTest:
 
 
 def _two_sided(test: PairedTest) -> float:
-    # If no example differs, the one-sided p is 1, rather than half of the ways to toss no signs.
+    # If no example differs, the one-sided p is 1, and so is the two-sided p.
     return 1.0 if test.p >= 1.0 else min(1.0, 2 * min(test.p, 1.0 - test.p))
 
 
@@ -218,7 +220,7 @@ def _standings(
 
 
 def _cost_ratio(entrant: Entrant, best: Entrant) -> float | None:
-    """Return the ratio of the cost of the entrant's answers to the best model's, for examples that both scored."""
+    """Return the cost of the entrant's answers divided by the cost of the best model's, on their shared examples."""
     both = {key[:2] for key in entrant.scores.keys() & best.scores.keys()}
     own, other = (
         spent([result for result in examples_of(each.run) if (result.task, result.id) in both])
@@ -255,7 +257,7 @@ def _standing(
 
 
 def _not_scored(everyone: Sequence[Entrant], ranked: Sequence[Entrant], asked: AskedExamples) -> list[str]:
-    """Return a line for each model with unscored examples: errors rarely hit examples at random."""
+    """Return a line for each model with unscored examples, because errors rarely hit examples at random."""
     found = []
     for entrant in everyone:
         missing = asked.missing(entrant)

@@ -1,4 +1,4 @@
-"""Remarks on a board besides its verdict: tasks without a score, ineffective quarantines, doubtful results."""
+"""Find remarks that accompany a verdict, such as tasks without a score, ended quarantines and doubtful results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MUCH = 0.1
 _LONG = timedelta(days=90)
 _ENOUGH = 5  # fewer examples may all be equal by chance
-# The beginnings of thoughts in some model families, besides the default think tags.
+# Some model families begin their thoughts with these texts instead of the default think tags.
 _THOUGHTS = re.compile(
     r"\s*(<(?:thinking|thoughts?|reason(?:ing)?|reflection|scratchpad|seed:think)>|\[THINK\]|◁think▷"
     r"|<\|begin_of_thought\|>|<\|channel\|>analysis|analysis(?=.*assistantfinal))",
@@ -31,12 +31,12 @@ _THOUGHTS = re.compile(
 
 
 def task_notes(board: Leaderboard) -> list[str]:
-    """Return a sentence for each task with measured examples, or with unchecked keywords in tool schemas."""
+    """Return sentences about tasks that only aggregations score, and about unchecked keywords in tool schemas."""
     notes = []
     for row in board.tasks:
         if row.measured:
             notes.append(f"{row.task}: {_description(row)}")
-        # Functions expect no calls, and their details are long.
+        # Skip eval functions: they expect no tool calls, and their details are long.
         results = (result for result in row.per_example if result.details and result.metric != FUNCTION)
         if words := {word for result in results for word in _unchecked(result.details)}:
             keywords = ", ".join(sorted(words))
@@ -45,13 +45,13 @@ def task_notes(board: Leaderboard) -> list[str]:
 
 
 def floor_without_score(board: Leaderboard, floors: Iterable[str]) -> str:
-    """Return why a floor cannot be checked, or ""; only the results show whether some tasks have a score."""
+    """Return the reason why a floor cannot be checked because the task has no score on the board, or ""."""
     scored = {row.key: not row.is_unscored for row in board.tasks if row.key}
     return no_score_for_floor(floors, {**scored, **{row.task: not row.is_unscored for row in board.tasks}})
 
 
 def no_score_for_floor(floors: Iterable[str], scores: Mapping[str, bool]) -> str:
-    """Return why a floor cannot be checked, or ""; ``scores`` maps tasks to True if they can have a score."""
+    """Return the reason why a floor cannot be checked, or ""; ``scores`` says for each task if it can have a score."""
     name = next((name for name in floors if not scores.get(name, True)), None)
     if name is None:
         return ""
@@ -62,7 +62,7 @@ def no_score_for_floor(floors: Iterable[str], scores: Mapping[str, bool]) -> str
 
 
 def ambiguous_floor(floors: Iterable[str], keys: Mapping[str, str]) -> str:
-    """Return why the name of a floor is ambiguous, or ""; ``keys`` maps task names to keys, or to ""."""
+    """Return the reason why the name of a floor is ambiguous, or ""; ``keys`` maps the names of tasks to their keys."""
     for name in floors:
         others = sorted(task for task, key in keys.items() if key == name and task != name)
         if name in keys and others:
@@ -84,16 +84,16 @@ def _description(row: TaskRow) -> str:
 
 
 def quarantine_of(run: RunFile, baseline: RunFile) -> Quarantine:
-    """Return the quarantine that applies to ``run`` on its day if ``baseline`` is its baseline."""
+    """Return the quarantine in ``baseline`` that applies on the day of ``run``."""
     from pytest_lmeval.records.runfile import examples_of
 
     return Quarantine(run.timestamp[:10], quarantined(examples_of(baseline)))
 
 
 def check_quarantine(board: Leaderboard, baseline: RunFile) -> None:
-    """Raise UsageError if the board has examples in quarantine that the baseline lacks.
+    """Raise UsageError if the board has an example in quarantine that the baseline does not quarantine.
 
-    Such an example is possible if the run started without the baseline.
+    This happens if the examples ran without the baseline.
     """
     listed = quarantined(baseline.results or ())
     held = {(entry["task"], entry["id"]) for entry in board.quarantined()}
@@ -106,7 +106,7 @@ def check_quarantine(board: Leaderboard, baseline: RunFile) -> None:
 
 
 def not_in_force(board: Leaderboard) -> list[str]:
-    """Return a sentence for every example whose quarantine has ended, or is not in the baseline yet."""
+    """Return a sentence for each example whose quarantine has ended, or is not in the baseline yet."""
     day = board.facts.timestamp[:10]
     return [
         f"{each.task}: {each.id}: {_why(each, day)}"
@@ -137,7 +137,7 @@ def _unchecked(details: Any) -> Iterator[str]:
 
 
 def suspicions(board: Leaderboard) -> list[str]:
-    """Return a sentence for every task whose results suggest a broken model, or answers that are parsed wrongly."""
+    """Return sentences about tasks whose results suggest a broken model or a parsing error, and about quarantine."""
     aside = _too_much_aside(board) if board.quarantined() else []
     return [f"{row.task}: {doubt}" for row in board.tasks if (doubt := _doubt(row))] + aside
 
@@ -178,8 +178,8 @@ def _doubt(row: TaskRow) -> str:
 
 
 def _common_output(results: Sequence[ExampleResult]) -> str | None:
-    """Return the stripped output that all results share; None if outputs differ or one is missing."""
-    # Read one output at a time: all outputs together may not fit into memory. Log-likelihood examples have no output.
+    """Return the stripped output that all results share, or None if outputs differ or an output is missing."""
+    # All outputs together may not fit into memory, so read them one at a time. Log-likelihood examples have no output.
     outputs = (output and output.strip() for result in results for output in result.outputs or (None,))
     first = next(outputs, None)
     return first if all(output == first for output in outputs) else None

@@ -1,4 +1,4 @@
-"""Compare the requests of eval functions with the baseline's: their options, their number, and their tokens."""
+"""Compare the requests of eval functions in two runs: their options, their number and their tokens."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _THEN = "applications' requests were sent with temperature 0 then (openai:, lite
 
 
 def other_requests(old: Sequence[ExampleResult], new: Sequence[ExampleResult]) -> list[str]:
-    """Return lines, by task, on changed options, and on changes of more than a tenth in requests or tokens per example.
+    """Return lines on tasks whose request options changed, or whose requests or tokens changed by more than a tenth.
 
-    The lines cover the examples that have a score and the same number of repeats in both runs.
+    The lines cover only examples that have a score and the same number of repeats in both runs.
     """
     lines, unknown = [], []
     before, now = by_function(old), by_function(new)
@@ -37,12 +37,12 @@ def other_requests(old: Sequence[ExampleResult], new: Sequence[ExampleResult]) -
 
 
 def is_other_amount(old: float | None, new: float | None) -> bool:
-    """Return True if only one of two amounts is known, or if the amounts differ by more than a tenth of the first."""
+    """Return True if only one of the amounts is known, or if ``new`` differs from ``old`` by more than a tenth."""
     return old is not new if old is None or new is None else abs(new - old) > MUCH * old + ROUNDING
 
 
 def _are_comparable(old: ExampleResult, new: ExampleResult) -> bool:
-    # An error ends an example early.
+    # An example that ended in an error may have fewer requests.
     repeats = [len(found) if isinstance(found := each.details.get("repeats"), list) else 1 for each in (old, new)]
     return old.score is not None and new.score is not None and repeats[0] == repeats[1]
 
@@ -52,7 +52,7 @@ def _have_clients(results: Iterable[ExampleResult]) -> bool:
 
 
 def _other_options(old: Sequence[ExampleResult], new: Sequence[ExampleResult]) -> Iterator[str]:
-    """Yield the new and the old values of options that clients' requests added, dropped or changed."""
+    """Yield a line with the new and the old values of each request option that was added, dropped or changed."""
     was, now = options_in(old), options_in(new)
     if was.requests and now.requests:
         for name in sorted(was.values.keys() | now.values.keys()):
@@ -73,14 +73,14 @@ def _other_amounts(old: Sequence[ExampleResult], new: Sequence[ExampleResult]) -
 
 
 def _tokens(results: Iterable[ExampleResult]) -> float | None:
-    """Return the mean tokens per example; None if an answer's tokens are unknown."""
+    """Return the mean number of tokens per example, or None if the tokens of an answer are unknown."""
     total = count = 0.0
     for result in results:
         count += 1
         for step in requests_in(result):
             usage = step.get("usage")
             known = [*filter(is_number, map(usage.get, _TOKENS))] if isinstance(usage, Mapping) else []
-            # Not every reply to a forwarded request has tokens.
+            # A reply to a forwarded request may lack token counts, so ignore it.
             if not known and "output" in step and step.get("kind") == "request":
                 return None
             total += sum(known)

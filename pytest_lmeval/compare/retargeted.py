@@ -1,6 +1,6 @@
 """Score new answers by old targets if only the targets of an example changed.
 
-The new scores do not affect the verdict: they show whether the answer or the targets made an example pass.
+These scores do not affect the verdict; they show whether new answers or new targets made an example pass.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pytest_lmeval.types import ExampleResult
 
 @dataclass(frozen=True, slots=True)
 class Retargeted:
-    """A changed example, and the ``score``, in [0, 1], of its new answers by the old run's targets."""
+    """A changed example, and the score of its new answers by the old targets."""
 
     pair: Pair
     score: float
@@ -35,7 +35,7 @@ class Retargeted:
 
     @property
     def passes_by_old_targets(self) -> bool:
-        """True if the new answers would pass by the old targets, at the new threshold."""
+        """True if the new answers would pass by the old targets and the new threshold."""
         return is_at_least(self.score, self.pair.new.threshold)
 
     def to_json(self) -> dict[str, Any]:
@@ -59,8 +59,8 @@ class Retargeted:
 def retargeted(changed: Sequence[Pair]) -> tuple[Retargeted, ...]:
     """Return the ``changed`` examples that can be scored by their old targets.
 
-    An example's content hashes must prove that only the targets differ, and that the metric reads only prediction and
-    targets. The metric must be built in, and must not need a sandbox or a judge. Skip results without a prompt.
+    The content hashes of an example must prove that only the targets changed and that the metric reads nothing but
+    prediction and targets. The metric must be built in and must not need a sandbox. Skip results without a prompt.
     """
     if not changed:
         return ()
@@ -77,7 +77,7 @@ def _score_by_old_targets(pair: Pair, registry: Registry) -> float | None:
     if metric is None or new.score is None or not new.predictions:
         return None
     try:
-        # A ledger from another version may have other scores.
+        # A ledger from another version may score the same answer differently.
         is_known = _score(metric, new, new.targets) == new.score
         return _score(metric, new, old.targets) if is_known else None
     except Exception:  # if a metric fails, the run still needs its comparison
@@ -85,7 +85,7 @@ def _score_by_old_targets(pair: Pair, registry: Registry) -> float | None:
 
 
 def _proven_metric(pair: Pair, registry: Registry) -> Metric | None:
-    """Return the metric of both results if only their targets differ and it uses only prediction and targets."""
+    """Return the metric of a pair if only the targets changed and the metric reads only prediction and targets."""
     from pytest_lmeval.formats.checks import RENAMED
     from pytest_lmeval.hashes import hashes_of
 

@@ -1,4 +1,4 @@
-"""Named scores in comparisons: check their floors, and pair them."""
+"""Compare the named scores of examples, and check their floors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.rows import TaskRow
 
 Named = Mapping[str, Mapping[str, float]]
-"""The thresholds of the scores to compare, by task and name."""
+"""The thresholds of named scores, by task and name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class ScorePair(Pair):
 
     @property
     def row(self) -> str:
-        """The name of the pair's sub-row."""
+        """The name of the score, such as ``TASK.SCORE``, that the pair counts for."""
         return f"{self.new.task}.{self.name}"
 
     def _score(self, result: ExampleResult) -> float:
@@ -42,7 +42,7 @@ class ScorePair(Pair):
 
 
 def compared_scores(board: Leaderboard) -> Named:
-    """Return a board's scores with a threshold or a floor, except decisive scores, which are the scores of tasks."""
+    """Return the named scores with a threshold or a floor; omit scores that decide examples, the scores of tasks."""
     found = {
         row.task: {
             name: 1.0 if score["threshold"] is None else score["threshold"]
@@ -56,7 +56,7 @@ def compared_scores(board: Leaderboard) -> Named:
 
 
 def score_pairs(pairs: Sequence[Pair], named: Named) -> tuple[list[ScorePair], dict[str, str], list[str]]:
-    """Return the pairs of scores, the reasons why some scores have no pairs, and lines on partly compared scores."""
+    """Return pairs of named scores, reasons why some scores have no pairs, and lines on scores that some pairs lack."""
     found: list[ScorePair] = []
     left_out, partly = {}, []
     for task, scores in named.items():
@@ -75,21 +75,21 @@ def score_pairs(pairs: Sequence[Pair], named: Named) -> tuple[list[ScorePair], d
 
 
 def task_of_score(name: str, board: Leaderboard) -> TaskRow | None:
-    """Return the row of the task in the name ``TASK.SCORE``; None if no task can have such a score."""
+    """Return the row of the task in the name ``TASK.SCORE``, or None if no task can have such a score."""
     task, _ = split(name)
     rows = (row for row in board.tasks if row.task == task and row.per_example)
     return next((row for row in rows if row.per_example[0].metric in BY_NAME), None)
 
 
 def shared_names(board: Leaderboard) -> list[str]:
-    """Return a sentence for every task whose name equals the name of another task's score."""
+    """Return a sentence for each task whose name is also the name of another task's score."""
     tasks = {row.task for row in board.tasks}
     names = [f"{row.task}.{name}" for row in board.tasks for name in row.scores]
     return [f"{name} is a task, and a score of {split(name)[0]}: rename one of them" for name in names if name in tasks]
 
 
 def scores_under_floor(board: Leaderboard, floors: Mapping[str, float]) -> Iterator[str]:
-    """Yield a reason for every score below its floor, and for every floor whose score no example has."""
+    """Yield a reason for each named score that is below its floor, or that no example recorded."""
     tasks = {row.task for row in board.tasks}
     given = {name: floor for name, floor in floors.items() if name not in tasks and task_of_score(name, board)}
     own = {
@@ -115,7 +115,7 @@ def _score(row: TaskRow, name: str) -> float | None:
 
 
 def _meant(row: TaskRow | None, name: str) -> str:
-    """Return a list of the recorded scores; "" if no example was scored: an example's error has the list."""
+    """Return a text that lists the recorded scores, or "" if no example was scored."""
     if row is None or row.score is None:
         return ""
     recorded = [each for each in {**row.metrics, **row.scores} if each not in BY_NAME and _score(row, each) is not None]

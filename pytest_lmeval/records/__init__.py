@@ -1,1 +1,1 @@
-"""Read and write the files of a run: ledger, board, recordings, shards."""
+"""Read and write a run's files: ledgers, leaderboards, recordings and shards."""

@@ -1,8 +1,8 @@
-"""Answers to examples with several requests: each is written to disk at once, and found again by its request.
+"""Write each answer of an example with several requests to disk at once, and look it up by its request.
 
-Later requests depend on earlier answers, so the key of an answer is (task, id, repeat, hash of the request, number of
-equal requests before it). The ledger gets the answers with the example's result. Until then, ``underway.jsonl`` has the
-answers, so that no paid answer is lost if the process ends.
+Later requests depend on earlier answers, so an answer's key is (task, id, repeat, hash of the request, number of equal
+requests before it). The ledger stores the answers with the example's result. Until the example has a result,
+``underway.jsonl`` holds its answers, so that a process that dies loses no paid answer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FIELDS = (
 )
 _encode = compact_encoder(allow_nan=True)
 AnswersByExample = Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]
-"""Records of answers, as ``exchange_record`` makes them, by task and id."""
+"""Answers in the format of ``exchange_record``, by task and id."""
 
 
 def exchange_record(exchange: Exchange) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def exchange_record(exchange: Exchange) -> dict[str, Any]:
 
 
 def recorded_answer(record: Mapping[str, Any], number: int = 0) -> Completion:
-    """Return the answer in a record, the ``number``-th of its example; raise ValueError that names a wrong field."""
+    """Return the answer in an example's ``number``-th record; raise ValueError that names an invalid field."""
     request, output, repeat = record.get("request"), record.get("output"), record.get("repeat")
     if not isinstance(request, str) or not isinstance(output, str):
         raise ValueError(f"exchanges: expected the texts request and output, got {record!r:.80}")
@@ -55,12 +55,12 @@ def recorded_answer(record: Mapping[str, Any], number: int = 0) -> Completion:
 
 
 def is_of(held: object, key: str) -> bool:
-    """Return True if an answer is from the adapter with ``key``, or from an earlier version, which had no keys."""
+    """Return True if the adapter with ``key`` gave the answer, or if an earlier version recorded it without a key."""
     return held in ("", None, key)
 
 
 class Recall:
-    """The recorded answers to an example, each returned once, to equal requests in the recorded order."""
+    """The recorded answers of an example; ``take`` returns each answer once, and answers to equal requests in order."""
 
     def __init__(self, records: Iterable[Mapping[str, Any]] = ()) -> None:
         self._answers: dict[tuple[int, str], deque[Completion]] = defaultdict(deque)
@@ -76,10 +76,10 @@ class Recall:
 
 
 class KnownAnswers:
-    """The answers in the results and the ``journal`` of an earlier run that come from the adapter with ``key``.
+    """The answers from the adapter with ``key`` in the results and ``journal`` of an earlier run.
 
-    The answers come from the model, or from ``judge`` for eval functions. ``outside`` are answers to requests of no
-    example.
+    If ``judge`` is given, they are that judge's answers to eval functions; otherwise, they are the model's answers.
+    ``outside`` holds answers to requests that belong to no example.
     """
 
     def __init__(
@@ -103,12 +103,12 @@ class KnownAnswers:
             self._records[example] = [*known, *without(of_key, known)]
 
     def of(self, task: str, example: str) -> Recall:
-        """Return all answers to an example, for one attempt at it."""
+        """Return an example's answers for one attempt to run it."""
         return Recall(self._records.get((task, example), ()))
 
 
 def without(records: Iterable[Mapping[str, Any]], known: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield the ``records`` that are not ``known``: the journal also has the answers of finished results."""
+    """Yield the ``records`` that are not in ``known``: the journal repeats answers that finished results contain."""
     counts = Counter((record["repeat"], record["request"]) for record in known)
     for record in records:
         counts[asked := (record["repeat"], record["request"])] -= 1
@@ -117,10 +117,10 @@ def without(records: Iterable[Mapping[str, Any]], known: Iterable[Mapping[str, A
 
 
 class Journal:
-    """Adds answers to ``underway.jsonl`` in a folder; all processes of a run share the file.
+    """Appends answers to ``underway.jsonl`` in ``folder``; all processes of a run share the file.
 
-    ``asking`` is the fingerprint of everything else that the answers depend on; ``scrubber`` hides secrets. If the file
-    cannot be written, the run goes on without it.
+    ``asking`` is the fingerprint of the settings that affect the answers. ``scrubber`` hides secrets. If the file
+    cannot be written, the run continues without it.
     """
 
     def __init__(self, folder: Path, asking: str, scrubber: Scrubber) -> None:
@@ -132,7 +132,7 @@ class Journal:
         self._has_failed = False
 
     def add(self, task: str, example: str, exchange: Exchange, key: str, judge: str = "") -> None:
-        """Add an answer of the model, or of ``judge``, from the adapter with ``key``; any thread may call this."""
+        """Append an answer from the adapter with ``key``, for the model or for ``judge``; thread-safe."""
         if self._has_failed:
             return
         found = self._scrubber.scrub_answer(exchange_record(exchange))
@@ -140,13 +140,13 @@ class Journal:
         self._write({"asking": self._asking, "task": task, "id": example, "judge": judge, "answer": record})
 
     def add_call(self, task: str, example: str, call: Mapping[str, object]) -> bool:
-        """Add the begin or the end of a tool's call; return False if that is impossible."""
+        """Append the start or end of a tool call; return False if the file cannot be written."""
         found = self._scrubber.scrub_answer(dict(call))
         return self._write({"asking": self._asking, "task": task, "id": example, "call": found})
 
     def _write(self, line: Mapping[str, object]) -> bool:
-        # Begin a new line, since a killed process may leave an unfinished line. A single write in append mode does not
-        # mix with writes of other threads and processes.
+        # Start a new line, because a killed process may have left an unfinished line. In append mode, a single write
+        # does not mix with those of other threads and processes.
         text = "\n" + _encode(line)
         try:
             with self._lock:
@@ -163,9 +163,9 @@ class Journal:
 
 
 def read_journal(folder: Path, asking: str) -> Mapping[str, AnswersByExample]:
-    """Return the answers in ``folder`` for runs with the fingerprint ``asking``, by the judge's name; "" is the model.
+    """Return the answers in ``folder`` for runs with the fingerprint ``asking``, by judge; the model's key is "".
 
-    Skip lines that cannot be read: the run repeats their requests.
+    Skip unreadable lines: the run repeats their requests.
     """
     found: dict[str, dict[tuple[str, str], list[Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     with suppress(OSError), (folder / FILE).open("rb") as lines:
@@ -179,6 +179,6 @@ def read_journal(folder: Path, asking: str) -> Mapping[str, AnswersByExample]:
 
 
 def remove_journal(folder: Path) -> None:
-    """Remove the file once the ledger has its answers, or if no answer in it is useful."""
+    """Remove ``underway.jsonl`` once the ledger has its answers, or if they are of no use."""
     with suppress(OSError):
         (folder / FILE).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Write a leaderboard's file, and move old reports aside before another run."""
+"""Write a leaderboard file, and move old reports to ``previous/`` before a new run."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from pytest_lmeval.leaderboard.board import Leaderboard
 _BOARDS = ("leaderboard.json", "comparison.json")
 REPORTS = (*_BOARDS, "leaderboard.md", "report.html", "core.csv", "comparison.md")
 PREVIOUS = "previous"
-"""The folder in the report dir for the previous run's files, with the layout of the report dir."""
+"""The folder for the previous run's files; it has the same layout as the report dir that contains it."""
 _LEDGER, _NOTE = "ledger.jsonl", "README.txt"
 _ABOUT = "The reports of the run before the last one. Each run replaces them: copy what you want to keep.\n"
 NOT_COMPARED = "not compared: "
-"""The prefix of a reason about examples that were not compared."""
+"""The prefix of a gate's reason about examples that were not compared."""
 NO_RESULT = "no result: "
-"""The prefix of a reason about a collected example without a result."""
+"""The prefix of a gate's reason about a collected example that has no result."""
 
 
 def set_aside_reports(folder: Path, report_dir: Path) -> None:
-    """Move the reports of an earlier run from ``folder`` to ``previous/`` of the report dir, and replace older reports.
+    """Move an earlier run's reports from ``folder`` to ``report_dir/previous/``, and replace older reports there.
 
-    The board is moved first: if the new run then dies, no old verdict remains. If there is no board, a run died while
-    it wrote the other reports, and these are removed. Links stay, but not their targets; devices and pipes stay. Raise
-    UsageError if a file cannot be moved.
+    Move the leaderboard first, so that no old verdict remains if the new run dies. A run that died while it wrote its
+    reports has no leaderboard: remove its other reports. If a report is a link, move its target and keep the link.
+    Leave devices and pipes in place. Raise UsageError if a file cannot be moved.
     """
     try:
         found = [name for name in REPORTS if (folder / name).is_file()]
@@ -39,7 +39,7 @@ def set_aside_reports(folder: Path, report_dir: Path) -> None:
                 move_file(folder / name, place / name)
             else:
                 remove_file(folder / name)
-        # A process that was killed during a write leaves a temporary file.
+        # A process that is killed during a write leaves a temporary file.
         for path in [each for name in REPORTS for each in folder.glob(f".{name}.*")]:
             remove_file(path)
     except OSError as error:
@@ -50,17 +50,17 @@ def set_aside_reports(folder: Path, report_dir: Path) -> None:
 
 
 def set_aside_ledger(ledger: Path, report_dir: Path) -> None:
-    """Move the ledger of an earlier run to the place of that run's reports in ``previous/``."""
+    """Move an earlier run's ledger to the folder in ``previous/`` that holds the run's reports."""
     move_file(ledger, _place(ledger.parent, report_dir) / _LEDGER)
 
 
 def is_previous(folder: Path) -> bool:
-    """Return True if ``folder`` is, or is in, a ``previous/`` that a run made."""
+    """Return True if ``folder`` is a ``previous/`` folder that a run made, or is inside one."""
     return any(each.name == PREVIOUS and _is_ours(each) for each in (folder, *folder.parents))
 
 
 def _place(folder: Path, report_dir: Path) -> Path:
-    """Make the folder in ``previous/`` for the files of ``folder``; raise UsageError if no run made ``previous/``."""
+    """Create the folder in ``previous/`` for the files of ``folder``; raise UsageError if it has foreign files."""
     previous = report_dir / PREVIOUS
     is_folder = previous.is_dir() and not previous.is_symlink()
     if os.path.lexists(previous) and not (is_folder and (_is_ours(previous) or not os.listdir(previous))):
@@ -78,5 +78,5 @@ def _is_ours(previous: Path) -> bool:
 
 
 def write_leaderboard(board: Leaderboard, path: str | Path, *, include_per_example: bool = False) -> None:
-    """Write ``board`` as JSON; on OSError, an older file is unchanged."""
+    """Write ``board`` as JSON; if that raises OSError, an existing file stays unchanged."""
     write_atomically(Path(path), encode_json(board.to_json(per_example=include_per_example)))

@@ -1,4 +1,4 @@
-"""Read the facts, tasks and results of a board file."""
+"""Read the facts, tasks and results of a leaderboard file."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pytest_lmeval.types import ExampleResult
 
 
 def facts_from(fields: Mapping[str, Any]) -> RunFacts:
-    """Return the facts in a ledger or a board; raise ValueError that names the first wrong field."""
+    """Return the facts in a ledger or a leaderboard; raise ValueError that names the first invalid field."""
     known = recorded_facts(fields)
     if not known.get("finished", True) and not known.get("interruptions"):
-        # A file of an older version, or of a run that died, has the reasons only in its gate, or not at all.
+        # A file from an older version, or from a run that died, has these reasons only in its gate, or lacks them.
         reasons = [str(reason) for reason in (known.get("gate") or {}).get("reasons", ())]
         others = [reason for reason in reasons if not reason.startswith((NO_RESULT, NOT_COMPARED))]
         known["interruptions"] = others or ["its run was cut short"]
@@ -24,7 +24,7 @@ def facts_from(fields: Mapping[str, Any]) -> RunFacts:
 
 
 def board_facts(board: Mapping[str, Any]) -> RunFacts:
-    """Return the facts of a run from its board."""
+    """Return a run's facts from the JSON of its leaderboard."""
     counts = board.get("counts")
     if not isinstance(counts, dict) or not all(isinstance(count, int) for count in counts.values()):
         raise ValueError(f"counts: expected an object of counts, got {counts!r:.80}")
@@ -36,7 +36,7 @@ def board_facts(board: Mapping[str, Any]) -> RunFacts:
     derived = {
         "missing": _missing(gate, counts.get("missing", 0)),
         "skipped": counts.get("skipped", 0),
-        # A complete run allowed all errors that it had.
+        # The run is complete, so its limit permitted all of its errors.
         "max_errors": counts.get("errors", 0) + counts.get("timeouts", 0) if complete else 0,
         "finished": complete,
         "floors": {row["task"]: row["min_score"] for row in _rows(board) if row.get("min_score") is not None},
@@ -46,7 +46,7 @@ def board_facts(board: Mapping[str, Any]) -> RunFacts:
 
 
 def board_infos(board: Mapping[str, Any]) -> dict[str, TaskInfo]:
-    """Return the tasks of a board by name."""
+    """Return a leaderboard's tasks by name."""
     left = board.get("selection", {}).get("tasks", {})
     counts = left if isinstance(left, dict) else {}
     infos = {}
@@ -70,7 +70,7 @@ def board_infos(board: Mapping[str, Any]) -> dict[str, TaskInfo]:
 
 
 def board_results(board: Mapping[str, Any]) -> tuple[ExampleResult, ...] | None:
-    """Return the results of a board's per-example records; None if a task with examples has no records."""
+    """Return the results in a leaderboard's per-example records, or None if a task with examples lacks records."""
     if any("per_example" not in row and row.get("total") for row in _rows(board)):
         return None
     return tuple(result for row in _rows(board) for result in _results(row, board))
@@ -103,7 +103,7 @@ def _fields(row: Mapping[str, Any], record: Mapping[str, Any], board: Mapping[st
 
 
 def _threshold(row: Mapping[str, Any], record: Mapping[str, Any]) -> Any:
-    # A row with differing thresholds has no threshold: use a threshold that agrees with the status.
+    # If a task's examples have different thresholds, its row has none: choose a threshold that agrees with the status.
     threshold = row.get("threshold")
     implied = record.get("score") if record.get("status") == "passed" else 1.0
     return implied if threshold is None else threshold

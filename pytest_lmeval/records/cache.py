@@ -1,6 +1,6 @@
-"""Answers on disk, by key: one SQLite file that runs and their workers share.
+"""Store answers by key in one SQLite file that runs and their workers share.
 
-Every answer is a transaction. A killed process loses only the answer it was writing.
+Each answer is one transaction, so a killed process loses only the answer that it was writing.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from pytest_lmeval.types import Completion, LogProb, Response, ToolCall
 
 FILE = "answers.sqlite"
 _VERSION = 3
-# Tables of earlier versions, which are unused: keys of version 1 do not tell all adapters apart, keys of version 2
-# depend on other imports of a run.
+# Earlier versions' tables are not used: version 1's keys confuse some adapters, and version 2's keys depend on
+# unrelated imports.
 _EARLIER = ("answers", "kept")
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS answered (key BLOB PRIMARY KEY, answer TEXT, asked REAL, adapter TEXT) WITHOUT ROWID"
 )
-# Read bytes: a damaged row need not be UTF-8.
+# Read the answer as bytes, because a damaged row may not be UTF-8.
 _FIND = "SELECT CAST(answer AS BLOB), asked FROM answered WHERE key = ?"
 _LATEST_S = 253_402_300_799
-"""The end of the year 9999: a row with a later time, or one before 1970, is damaged."""
+"""The end of the year 9999; a row is damaged if its time is later, or is before 1970."""
 _TIME = f"CASE WHEN asked BETWEEN 0 AND {_LATEST_S} THEN asked END"
 _LIST = f"SELECT adapter, count(*), min({_TIME}), max({_TIME}) FROM answered GROUP BY adapter ORDER BY adapter"
 _WAIT_S = 30.0
@@ -43,14 +43,14 @@ _FIELDS = {kind: [each.name for each in fields(kind) if each.name not in _NOT_KE
 
 
 class Kept(NamedTuple):
-    """An answer of an earlier run, marked as cached, and the time of its request, in seconds since 1970."""
+    """A stored answer, marked as cached, and the time of its request in seconds since 1970."""
 
     answer: Response
     asked: float
 
 
 class Stock(NamedTuple):
-    """The number of answers of an adapter, and the times of its first and last request, if known."""
+    """The number of an adapter's answers, and the times of its oldest and newest requests, if known."""
 
     adapter: str
     answers: int
@@ -59,13 +59,13 @@ class Stock(NamedTuple):
 
 
 class AnswerStore:
-    """The answers in a folder, which is created if necessary; ``failure`` is the reason if it stores no more answers.
+    """The stored answers in a folder; ``failure`` is the reason why the store accepts no more answers, or empty.
 
-    ``outdated`` is the number of answers of an older version, if this store is the first to find them.
+    ``outdated`` is the number of answers from older versions, if this store is the first to find them.
     """
 
     def __init__(self, folder: Path, *, writes: bool = True, must_exist: bool = False) -> None:
-        """Open the store; raise UsageError if that fails, or a newer version wrote it."""
+        """Open the store, or create it; raise UsageError if that fails or a newer version wrote the file."""
         self.path = folder / FILE
         self.failure = ""
         self.outdated = 0
@@ -84,11 +84,11 @@ class AnswerStore:
             raise UsageError(f"cache {folder}: cannot be used: {error}") from None
 
     def __len__(self) -> int:
-        """Return the number of answers."""
+        """Return the number of stored answers."""
         return sum(each.answers for each in self.stock())
 
     def stock(self) -> list[Stock]:
-        """Return the stock of each adapter; raise UsageError if the file is damaged."""
+        """Return the count and times of each adapter's answers; raise UsageError if the file cannot be read."""
         try:
             with self._lock:
                 return [Stock(*row) for row in self._database.execute(_LIST)]
@@ -96,7 +96,7 @@ class AnswerStore:
             raise UsageError(f"cache {self.path.parent}: cannot be read: {error}") from None
 
     def get(self, key: str) -> Kept | None:
-        """Return the answer under ``key``, or None if no answer is readable."""
+        """Return the answer for ``key``, or None if it is missing or unreadable."""
         try:
             with self._lock:
                 row = self._database.execute(_FIND, (bytes.fromhex(key),)).fetchone()
@@ -109,7 +109,7 @@ class AnswerStore:
         return None
 
     def put(self, key: str, answer: Response, adapter: str = "") -> None:
-        """Store an answer under ``key`` in place of an older one; after a failure, such as a full disk, do nothing."""
+        """Store an answer for ``key``, replacing an older answer; do nothing after a failure, such as a full disk."""
         if self.failure or not self._writes:
             return
         try:
@@ -121,11 +121,11 @@ class AnswerStore:
             self.failure = f"{type(error).__name__}: {error}"
 
     def prune(self, older_than_days: float) -> int:
-        """Remove older answers, and answers of older versions; return their number."""
+        """Remove answers older than ``older_than_days``, and answers from older versions; return the number removed."""
         return self._remove("DELETE FROM answered WHERE asked < ?", (time.time() - older_than_days * _DAY_S,))
 
     def clear(self) -> int:
-        """Remove all answers; return their number."""
+        """Remove all answers; return the number removed."""
         return self._remove("DELETE FROM answered")
 
     def close(self) -> None:
@@ -148,20 +148,20 @@ class AnswerStore:
         if not self._writes or must_exist:
             also = "" if must_exist else "; --lm-cache-mode=read-only keeps none"
             raise UsageError(f"cache {self.path.parent}: holds no answers{also}")
-        # Answers are private; SQLite creates further files with the mode of this one.
+        # Answers are private: SQLite gives its other files the same mode as this file.
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
 
     def _opened(self, name: str, *, uri: bool = False) -> sqlite3.Connection:
-        # A lock serves the threads of this process; SQLite makes processes wait for each other.
+        # ``self._lock`` serializes the threads of this process, and SQLite makes processes wait for each other.
         return sqlite3.connect(name, timeout=_WAIT_S, check_same_thread=False, isolation_level=None, uri=uri)
 
     def _version(self) -> int:
         try:
             (version,) = self._database.execute("PRAGMA user_version").fetchone()
         except sqlite3.OperationalError:
-            # Readers share a second file. If it cannot be created, as on a read-only disk, there is no writer; but a
-            # log of a killed process would be lost.
+            # Readers share a second file. If SQLite cannot create that file, for example on a read-only disk, open the
+            # database as immutable, unless a killed process left a log: the answers in the log would be lost.
             left = self.path.with_name(f"{FILE}-wal")
             if self._writes or (left.exists() and left.stat().st_size):
                 raise
@@ -182,7 +182,7 @@ class AnswerStore:
                 f"cache {self.path.parent}: of version {version}, and this is version {_VERSION}; name another folder, "
                 "or delete it"
             )
-        # Commits survive the death of a process, though not a power cut.
+        # Commits survive a killed process, but not a power cut.
         self._database.execute("PRAGMA synchronous = NORMAL")
         if version < _VERSION:
             self._renew()
@@ -192,7 +192,7 @@ class AnswerStore:
             raise UsageError(f"cache {self.path.parent}: holds no answers of this version; --lm-cache-mode=use asks")
         self._set_journal_mode()
         self._database.execute("BEGIN IMMEDIATE")
-        # Another process may have found the outdated answers first, and reports them.
+        # If another process was first to find the outdated answers, that process reports them.
         if self._version() < _VERSION:
             self.outdated = self._older()
             self._database.execute(_TABLE)
@@ -200,7 +200,7 @@ class AnswerStore:
         self._database.execute("COMMIT")
 
     def _set_journal_mode(self) -> None:
-        # SQLite does not wait for another process that makes this change at the same moment.
+        # SQLite fails at once if another process makes this change at the same moment.
         until = time.monotonic() + _WAIT_S
         while True:
             try:

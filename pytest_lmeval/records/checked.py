@@ -1,6 +1,6 @@
-"""Check the answers of models: finite numbers that are not negative, texts, tool calls.
+"""Check the numbers, texts and tool calls in models' answers.
 
-Every answer of an adapter, judge, cache or recording is checked here once. Later code need not check answers again.
+This module checks each answer of an adapter, judge, cache or recording once, so later code need not check it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from pytest_lmeval import extra
 from pytest_lmeval.types import Completion, LogProb, ToolCall
 
 MOST = 1e15
-"""The largest number of tokens, milliseconds or units of money in an answer: sums of them stay finite."""
+"""The largest number of tokens, milliseconds or currency units in an answer; it keeps sums finite."""
 _Answer = TypeVar("_Answer", Completion, LogProb, Completion | LogProb)
 
 
 def checked(answer: _Answer) -> _Answer:
-    """Return ``answer`` with plain values in its fields; raise ValueError that describes the first bad value.
+    """Return ``answer`` with plain Python values; raise ValueError that describes the first invalid value.
 
-    None means unknown. Subclasses of numbers and texts, such as numpy's, become Python's own: they may not travel
-    between processes.
+    None means unknown. Convert subclasses of numbers and strings, such as numpy's, because other processes may be
+    unable to load them.
     """
     changed: dict[str, Any] = {}
     for name, (default, check) in (_COMPLETION if isinstance(answer, Completion) else _LOGPROB).items():
@@ -39,7 +39,7 @@ def checked(answer: _Answer) -> _Answer:
 def _text(name: str, value: Any) -> str:
     if isinstance(value, str):
         return str(value)
-    # Clients use None for a missing reason and missing thoughts; without a text there is no answer.
+    # Clients use None for a missing finish reason and missing thoughts, but an answer must have a text.
     return "" if value is None and name != "text" else _refuse(name, "text", value)
 
 
@@ -49,7 +49,7 @@ def _number(name: str, value: Any) -> float:
 
 
 def count(name: str, value: Any) -> int:
-    """Return a number of tokens or attempts as int; raise ValueError for any other value."""
+    """Return a whole number, such as a count of tokens, as an int; raise ValueError for any other value."""
     if type(value) is int and 0 <= value <= MOST:
         return value
     found = _as_float(value)
@@ -127,7 +127,7 @@ def _refuse(name: str, expected: str, value: Any) -> Any:
     raise ValueError(f"{name} {shown}; expected {expected}")
 
 
-# By field: a value that needs no check, and the check for other values.
+# Each field has a value that needs no check, and a check for all other values.
 _Checks = Mapping[str, tuple[Any, Callable[[str, Any], Any]]]
 _COMPLETION: _Checks = {
     **dict.fromkeys(("text", "thoughts", "finish_reason", "served_by"), ("", _text)),

@@ -1,4 +1,4 @@
-"""Find the finished runs below a folder, with their labels in a multi-model run."""
+"""Find finished runs in a folder and its subfolders, with the models' labels in a multi-model run."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _LABEL = re.compile(r"[A-Za-z0-9_.-]+")
 
 
 def find_runs(paths: Iterable[Path], unread: list[str] | None = None) -> list[RunFile]:
-    """Return the runs of files, and of every board below folders; raise UsageError for a folder without a board.
+    """Return the run in each file, and all runs below each folder; raise UsageError for a folder without a leaderboard.
 
-    In a multi-model run, each model appears under its label. An unreadable file below a folder is a UsageError, or a
-    line in ``unread`` if that is a list.
+    Name each model of a multi-model run by its label. For an unreadable file below a folder, raise UsageError, or add a
+    line to ``unread`` if it is a list.
     """
     found = []
     for path in paths:
@@ -33,10 +33,10 @@ def find_runs(paths: Iterable[Path], unread: list[str] | None = None) -> list[Ru
 
 
 def find_shards(paths: Iterable[Path]) -> dict[str, list[Path]]:
-    """Return the shards' ledgers by the model's label, which is empty in a run of one model.
+    """Return the shards' ledgers by model label; the label is empty in a single-model run.
 
-    A folder is a report dir; in a multi-model run, it has a ledger for each model. Raise UsageError for a folder
-    without a run, or if the shards have different models.
+    Each folder is a report dir, which has one ledger per model in a multi-model run. Raise UsageError if a folder
+    contains no run, or if the shards have different models.
     """
     held = [(path, _shard(path) if path.is_dir() else {"": path}) for path in paths]
     first, models = held[0]
@@ -50,10 +50,10 @@ def find_shards(paths: Iterable[Path]) -> dict[str, list[Path]]:
 
 
 def own_baseline(here: Path, given: str, label: str, labels: Iterable[str]) -> str:
-    """Return the baseline of a model: the file ``given``, or the file for its label if ``given`` is a folder.
+    """Return the path of a model's baseline: ``given`` if it is a file, or the label's file in the folder ``given``.
 
-    The file for a label is ``LABEL/leaderboard.json`` or ``LABEL.json``. Return "" for a model without a file if
-    another model has a file.
+    A label's file is ``LABEL/leaderboard.json`` or ``LABEL.json``. If it is missing but another model has such a file,
+    return "".
     """
     if names_one_file(here / given):
         return given
@@ -63,7 +63,7 @@ def own_baseline(here: Path, given: str, label: str, labels: Iterable[str]) -> s
 
 
 def names_one_file(path: Path) -> bool:
-    """Return True if the baseline at ``path`` is one file for all models, not a folder with one for each."""
+    """Return True if ``path`` is one baseline file for all models, not a folder with a file for each model."""
     return path.is_file() or bool(path.suffix and not path.is_dir())
 
 
@@ -99,7 +99,7 @@ def _below(folder: Path, unread: list[str] | None) -> Iterator[RunFile]:
 
 
 def _files(folder: Path, name: str) -> list[Path]:
-    """Return the files of that name below a folder; skip ``previous/`` unless the folder is in it."""
+    """Return the files called ``name`` below ``folder``; skip ``previous/`` unless ``folder`` is inside it."""
     found = sorted(folder.rglob(name))
     return found if is_previous(folder.absolute()) else [path for path in found if not is_previous(path.parent)]
 

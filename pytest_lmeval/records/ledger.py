@@ -1,4 +1,4 @@
-"""Write the append-only record of a run."""
+"""Write a run's ledger, to which each result is appended."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ if TYPE_CHECKING:
     from pytest_lmeval.records.stored import StoredLine, StoredLines
 
 KEPT = 5
-"""The number of older ledgers that stay in a folder."""
+"""The number of older ledgers to keep in a folder."""
 _SET_ASIDE = re.compile(r"ledger-\d{8}T\d{6}Z(?:-\d+)?\.jsonl")
 
 
 class Ledger:
-    """Writes ``ledger.jsonl`` in a folder, which is locked while it is open.
+    """Writes ``ledger.jsonl`` in a folder, and locks the folder until the ledger is closed.
 
-    Each line is passed to the operating system before ``append`` returns. If the file cannot be created, before any
-    request, raise UsageError. A later failure to write stops the ledger, not the run: the caller checks ``failure``.
+    ``append`` passes each line to the operating system before it returns. ``claim`` and ``open`` raise UsageError if
+    the file cannot be created, before the run sends a request. A later write error stops the ledger but not the run:
+    the caller checks ``failure``.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -48,7 +49,7 @@ class Ledger:
         self._stored: StoredLines | None = None
 
     def claim(self) -> None:
-        """Create the folder and lock it for this run; raise UsageError if that fails, or another run locked it."""
+        """Create and lock the folder; raise UsageError if that fails, or if another run has locked it."""
         if self._lock is not None:
             return
         folder = self.path.parent
@@ -67,10 +68,11 @@ class Ledger:
         self._lock = lock
 
     def open(self, header: Mapping[str, Any], *, resume: bool = False) -> None:
-        """Start the file, or continue an older one to ``resume``; claim the folder first.
+        """Claim the folder and start a new ledger, or, with ``resume``, continue the existing ledger.
 
-        An older ledger that is not resumed is renamed ``ledger-<timestamp>.jsonl`` (``kept``). The last KEPT such
-        ledgers stay; ``removed`` counts the removed ledgers. Raise UsageError if the file cannot be written.
+        Without ``resume``, rename an existing ledger to ``ledger-<timestamp>.jsonl`` (``kept``). Keep the last KEPT
+        renamed ledgers, remove the rest, and count them in ``removed``. Raise UsageError if the new ledger cannot be
+        written.
         """
         self.claim()
         try:
@@ -78,7 +80,7 @@ class Ledger:
             if not goes_on:
                 self._set_aside()
             self._file = self.path.open("ab" if goes_on else "xb", buffering=0)
-            # The last line of a killed process may lack its end.
+            # A killed process may have left an incomplete last line.
             self._is_torn = goes_on
         except OSError as error:
             raise self._unusable(error) from None
@@ -87,11 +89,11 @@ class Ledger:
             raise self._unusable(self.failure)
 
     def append(self, line: str) -> None:
-        """Add the JSON of one result."""
+        """Append one result, given as JSON."""
         self._write(result_line(line))
 
     def stored(self, line: str) -> StoredLine | None:
-        """Return the place of the result that was added last; None if the ledger is not open, or a write has failed."""
+        """Return the place of ``line``, the result appended last; return None if the ledger is closed or has failed."""
         if self._file is None or self.failure is not None:
             return None
         from pytest_lmeval.records.stored import StoredLines
@@ -101,7 +103,7 @@ class Ledger:
         return self._stored.add(self._file.tell() - len(written), written)
 
     def close(self, footer: Mapping[str, Any] | None, run: Mapping[str, Any] | None = None) -> None:
-        """Add the ``run`` line and the ``footer`` of a run that finished, and release the folder."""
+        """Append the ``run`` line and the ``footer`` if they are given, close the file and release the folder."""
         if run is not None:
             self._write(ledger_line("run", run))
         if footer is not None:
@@ -112,7 +114,7 @@ class Ledger:
         self._file = self._lock = None
 
     def leave_replaced(self, report_dir: Path) -> None:
-        """Move an older complete ledger to its reports in ``previous/``, once a complete run has replaced it."""
+        """After a complete run, move the previous run's ledger, if it is complete, to its reports in ``previous/``."""
         if self._is_kept_for_now and self.kept is not None:
             with suppress(OSError):
                 set_aside_ledger(self.kept, report_dir)
@@ -129,7 +131,7 @@ class Ledger:
         self._remove_oldest()
 
     def _remove_oldest(self) -> None:
-        # Many runs that were cut short would fill the folder; the user may still resume the last ones by hand.
+        # Many interrupted runs would fill the folder, but a user may still resume the most recent runs by hand.
         older = [path for path in self.path.parent.glob("ledger-*.jsonl") if _SET_ASIDE.fullmatch(path.name)]
         for path in sorted(older, key=lambda path: (path.stat().st_mtime, path.name))[:-KEPT]:
             if path != self.kept:
@@ -143,7 +145,7 @@ class Ledger:
         try:
             if self._is_torn:
                 self._file.write(b"\n")
-            # If the process dies within a line, the next run must not continue that line.
+            # If the process dies while it writes a line, the next run must start a new line.
             self._is_torn = True
             written = self._file.write(line)
             self._is_torn = False
@@ -164,10 +166,10 @@ def ending(
     left_out: Iterable[tuple[str, str]] = (),
     outside: Outside = NONE_OUTSIDE,
 ) -> dict[str, dict[str, Any]]:
-    """Return the fields of the last two lines of a run that ended with ``board``, by kind.
+    """Return the fields of the last two lines of a run, by the kinds ``run`` and ``footer``.
 
-    ``left_out`` has the task and id of results in the ledger that the run does not count. ``outside`` are the requests
-    outside of examples.
+    ``board`` is the run's leaderboard. ``left_out`` has the task and id of each result in the ledger that the run does
+    not count. ``outside`` has the requests that belong to no example.
     """
     optional = ("scores", "numbered")
     tasks = [{name: value for name, value in asdict(info).items() if value or name not in optional} for info in infos]
@@ -183,7 +185,7 @@ def ending(
 
 
 def ledger_line(kind: str, fields: Mapping[str, Any]) -> bytes:
-    """Return the line of the ``kind`` header, run or footer; write values that JSON lacks as text."""
+    """Return a line of ``kind`` header, run or footer; write values that JSON cannot represent as text."""
     value = {kind: {"schema": LEDGER_SCHEMA, **fields} if kind == "header" else fields}
     try:
         text = _encode(value)
@@ -193,9 +195,9 @@ def ledger_line(kind: str, fields: Mapping[str, Any]) -> bytes:
 
 
 def result_line(result: str) -> bytes:
-    """Return the line of a result from its JSON."""
+    """Return a ledger line from a result's JSON."""
     return result.encode("ascii") + b"\n"
 
 
-# Paths and options may hold any value from a conftest.
+# Options may have values of any type, because a conftest may set them.
 _encode = json.JSONEncoder(allow_nan=False, default=str, separators=(",", ":")).encode

@@ -1,7 +1,7 @@
-"""Read the lines of a ledger: a header, a line per finished example, the tasks and facts of the run, a footer.
+"""Read a ledger: a header, one line per finished example, a line of the run's tasks and facts, and a footer.
 
-A resumed run adds another header and the lines after it. A line that holds no JSON object is damaged: it is counted and
-skipped. Any other line must have the form that a run writes, or the file is refused.
+A resumed run appends another header and further lines. The reader counts and skips damaged lines, which hold no JSON
+object. It refuses a file with any other line that a run does not write.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.frozen import dataclass
 
 LEDGER_SCHEMA = "pytest-lmeval/ledger/2"
-"""The schema of new ledgers; earlier versions can be read."""
+"""The schema of new ledgers; ledgers of earlier versions can still be read."""
 IN_MEMORY = 64_000_000
-"""Once a ledger has more characters, the texts of further long lines do not stay in memory."""
+"""The number of characters after which the texts of long lines no longer stay in memory."""
 LONG = 2_000
-"""A line with more characters is long."""
+"""The number of characters above which a line is long."""
 _NAME = LEDGER_SCHEMA.rpartition("/")[0]
 _START = f'{{"header":{{"schema":"{_NAME}'.encode()
 _BOM = b"\xef\xbb\xbf"
 _HEAD = 1 << 20
-# The largest number of damaged lines before the first header: a board may have millions of lines without an object.
+# How many damaged lines may precede the first header; a leaderboard may have millions of lines without a JSON object.
 _AHEAD = 100
 _Result = TypeVar("_Result")
 
 
 @dataclass(slots=True)
 class LedgerRun(Generic[_Result]):
-    """One run of a ledger, with the last result of every (task, id).
+    """One run in a ledger, with the last result for each (task, id).
 
-    ``run`` and ``footer`` are the last two lines of a finished run, in this order; otherwise they are empty.
+    ``run`` and ``footer`` are the last two lines of a finished run; they are empty for an unfinished run.
     """
 
     header: Mapping[str, Any]
@@ -45,11 +45,11 @@ class LedgerRun(Generic[_Result]):
 
     @property
     def is_complete(self) -> bool:
-        """True if the run scored all its examples."""
+        """True if the run is complete according to its footer."""
         return bool(self.footer.get("complete"))
 
     def take(self, kind: str, value: Any) -> None:
-        """Take a line after the header that is not a result."""
+        """Store a ``run`` line, or the ``footer`` after it; any other line clears both."""
         follows = kind == "footer" and self.run and not self.footer
         self.run = self.run if follows else value if kind == "run" else {}
         self.footer = value if follows else {}
@@ -57,7 +57,7 @@ class LedgerRun(Generic[_Result]):
 
 @dataclass(slots=True)
 class LedgerRuns(Generic[_Result]):
-    """The runs of a ledger in order; ``damaged`` lines hold no JSON object; ``first_damaged`` counts from 1."""
+    """A ledger's runs in order, the number of ``damaged`` lines, and the 1-based number of the first damaged line."""
 
     runs: list[LedgerRun[_Result]] = field(default_factory=list)
     damaged: int = 0
@@ -67,11 +67,12 @@ class LedgerRuns(Generic[_Result]):
 def read_ledger(
     lines: Iterable[bytes], path: Path, make: Callable[[dict[str, Any]], _Result]
 ) -> LedgerRuns[_Result] | None:
-    r"""Return the runs of the ledger at ``path`` from its lines, which end at ``\n`` alone.
+    r"""Return the runs of the ledger at ``path`` from its ``lines``, which only ``\n`` may separate.
 
-    ``make`` returns the part of a result to keep, or raises ValueError for a wrong field. Return None for another kind
-    of file: its first JSON object is not a header, or too many lines without JSON come first. A file cut in its first
-    line has no runs. Raise UsageError that names the line for an object that no run writes, or for a newer version.
+    ``make`` returns the part of a result to keep, or raises ValueError for an invalid field. Return None if the file is
+    no ledger: its first JSON object is not a header, or too many damaged lines precede it. A file that ends within its
+    first line has no runs. Raise UsageError if a newer version wrote the file, or if a line holds an object that no run
+    writes.
     """
     from pytest_lmeval.records.recorded import check_schema
 
@@ -101,13 +102,13 @@ def read_ledger(
 
 
 def is_ledger(path: Path) -> bool:
-    """Return True if the file at ``path`` is a ledger of any version, even if it was cut in its first line."""
+    """Return True if the file at ``path`` is a ledger of any version, even if it ends within its first line."""
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD)
     except OSError:
         return False
-    # Most other files lack the name, and need no parsing.
+    # Most other files do not contain the name, so there is no need to parse them.
     if _NAME.encode() not in head:
         return False
     lines = head.split(b"\n", _AHEAD + 1)[: _AHEAD + 1]
@@ -119,7 +120,7 @@ def is_ledger(path: Path) -> bool:
 
 
 def is_complete(path: Path) -> bool:
-    """Return True if the last run in the ledger at ``path`` is complete; parse only its last two lines."""
+    """Return True if the last run in the ledger at ``path`` is complete; parse only the file's last two lines."""
     last: LedgerRun[None] = LedgerRun({})
     with path.open("rb") as lines:
         ends = deque((line for line in lines if not line.isspace()), 2)
@@ -129,8 +130,8 @@ def is_complete(path: Path) -> bool:
 
 
 def _parsed(lines: Iterable[bytes]) -> Iterator[tuple[int, str, Any]]:
-    """Yield number, kind and value of every line that is not blank; ``damaged`` is a kind, too."""
-    # Import it late: a run that reads no earlier run does not need it.
+    """Yield the number, kind and value of each non-blank line; the kind of an unreadable line is ``damaged``."""
+    # Import this late: a run that reads no earlier run does not need it.
     from pytest_lmeval.records.recorded import parse_object
 
     for number, line in enumerate(lines, start=1):

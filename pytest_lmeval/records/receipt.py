@@ -1,4 +1,4 @@
-"""Environment variables that a caller sets for a run: a file for its exit code, and an id."""
+"""Environment variables by which a caller sets a file for a run's exit code, and an id for the run."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 def write_receipt(code: int) -> None:
-    """Write the exit code to the file that the variable names, if any."""
+    """Write the exit code to the file that ``LMEVAL_RUN_RECEIPT`` names, if it is set."""
     if path := os.environ.get(RECEIPT):
         write_atomically(Path(path), str(code).encode())
 
 
 def read_receipt(path: Path) -> int | None:
-    """Return the exit code in a receipt, or None without one."""
+    """Return the exit code in the file at ``path``, or None if there is no such file."""
     return int(path.read_bytes()) if path.is_file() else None
 
 
 def named_run(given: str) -> dict[str, str]:
-    """Return the manifest's field for the id of a run; raise UsageError if it is not a plain name."""
+    """Return the manifest's ``run_id`` field; raise UsageError if ``given`` is not a plain name."""
     if not _ID.fullmatch(given):
         raise UsageError(f"{RUN_ID}: expected at most 64 letters, digits and _.-, got {given!r:.80}")
     return {"run_id": given}

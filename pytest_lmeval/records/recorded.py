@@ -1,4 +1,4 @@
-"""Check the JSON, schema and values of a file that a run wrote: someone may have edited it."""
+"""Check the JSON, schema and values in a run's file, because someone may have edited it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from pytest_lmeval.types import (
 )
 
 _Kind = tuple[Callable[[Any], bool], str]
-"""A test of a field's value, and the description of allowed values."""
+"""A function that tests a field's value, and a description of the allowed values."""
 _Check = tuple[Callable[[Any], bool], str, _Kind | None, bool]
-"""The kind of a field, the kind of the values in its object, and True if the field is required."""
+"""A field's test and description, the kind of the values in its object, and True if the field is required."""
 
 
 def parse_json(text: str) -> Any:
-    """Return the value of strict JSON; raise ValueError for other text, such as NaN or hostile nesting."""
+    """Return the value of strict JSON; raise ValueError for other text, such as NaN or nesting that is too deep."""
     try:
         return _DECODER.decode(text)
     except RecursionError:
@@ -40,7 +40,7 @@ def parse_json(text: str) -> Any:
 
 
 def parse_object(line: bytes) -> dict[str, Any] | None:
-    """Return the object of a line of strict JSON; None for another line."""
+    """Return the object on a line of strict JSON, or None for any other line."""
     try:
         value = parse_json(line.decode("utf-8"))
     except ValueError:
@@ -49,7 +49,7 @@ def parse_object(line: bytes) -> dict[str, Any] | None:
 
 
 def check_schema(path: object, schema: object, reads: str) -> None:
-    """Raise UsageError unless ``schema``, of the file at ``path``, is ``reads`` or an earlier version of it."""
+    """Raise UsageError unless the ``schema`` of the file at ``path`` is ``reads`` or an earlier version of it."""
     kind, _, version = reads.rpartition("/")
     stated, _, number = schema.rpartition("/") if isinstance(schema, str) else ("", "", "")
     earlier = [str(each) for each in range(1, int(version) + 1)]
@@ -72,9 +72,9 @@ def _finite(digits: str) -> float:
 
 
 def recorded_result(fields: Mapping[str, Any]) -> ExampleResult:
-    """Return the result in ``fields``; raise ValueError that names the first wrong field.
+    """Return the result in ``fields``; raise ValueError that names the first invalid field.
 
-    Ignore unknown fields; optional ones may be missing.
+    Ignore unknown fields; optional fields may be missing.
     """
     known, score = _checked(fields, _RESULT), fields.get("score")
     _check_score(known["status"], score)
@@ -86,13 +86,13 @@ def recorded_result(fields: Mapping[str, Any]) -> ExampleResult:
 
 
 def recorded_texts(value: Any, name: str) -> tuple[str, ...]:
-    """Return the texts of a field; raise ValueError that names the field for another value."""
+    """Return the texts in a field as a tuple; raise ValueError that names the field if it is not a list of texts."""
     _expect(isinstance(value, list) and all(isinstance(text, str) for text in value), name, value, "a list of texts")
     return tuple(value)
 
 
 def recorded_messages(value: Iterable[Any]) -> tuple[Message, ...]:
-    """Return the messages of a conversation; raise ValueError that quotes the first wrong one."""
+    """Return the messages of a conversation; raise ValueError that quotes the first invalid message."""
     for each in value:
         _expect(_is_message(each), "messages", each, "role and content, both text, and calls with id and function")
     return tuple(map(Message.from_json, value))
@@ -109,7 +109,7 @@ def _is_message(fields: Any) -> bool:
 
 
 def is_media(part: Any) -> bool:
-    """Return True for a record of :meth:`~pytest_lmeval.types.Media.to_json`."""
+    """Return True if ``part`` has the form that :meth:`~pytest_lmeval.types.Media.to_json` returns."""
     if not isinstance(part, dict):
         return False
     texts = [part[name] for name in (*MEDIA_KINDS, "type", "sha256", "detail") if name in part]
@@ -124,7 +124,7 @@ def _is_call(call: Any) -> bool:
 
 
 def recorded_exchanges(value: Any) -> tuple[Mapping[str, Any], ...]:
-    """Return the records of requests and answers; raise ValueError that names the first wrong field."""
+    """Return the records of requests and answers; raise ValueError that names the first invalid field."""
     whole = isinstance(value, list) and all(isinstance(each, dict) for each in value)
     _expect(whole, "exchanges", value, "a list of objects")
     for each in value:
@@ -133,7 +133,7 @@ def recorded_exchanges(value: Any) -> tuple[Mapping[str, Any], ...]:
 
 
 def recorded_info(fields: Any) -> TaskInfo:
-    """Return a ledger's facts of a task; raise ValueError that names the first wrong field."""
+    """Return a task's facts from a ledger; raise ValueError that names the first invalid field."""
     _expect(isinstance(fields, dict), "task", fields, "an object")
     known = _checked(fields, _INFO)
     if known.get("shard"):
@@ -144,9 +144,9 @@ def recorded_info(fields: Any) -> TaskInfo:
 
 
 def recorded_scores(value: Any) -> dict[str, dict[str, float]]:
-    """Return the thresholds and floors of a board's scores, by name; raise ValueError that names the wrong field.
+    """Return the thresholds and floors of a task's scores, by name; raise ValueError that names an invalid field.
 
-    Skip the score that decides: the task has its threshold and floor.
+    Skip the score that decides, because its threshold and floor are recorded with the task.
     """
     _expect(isinstance(value, dict), "scores", value, "an object")
     for name, score in value.items():
@@ -167,12 +167,12 @@ def _check_score_row(score: Any, name: str, fields: Iterable[str]) -> None:
 
 
 def recorded_facts(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts of a run in ``fields``; raise ValueError that names the first wrong field."""
+    """Return a run's facts from ``fields``; raise ValueError that names the first invalid field."""
     return _checked(fields, _FACTS)
 
 
 def recorded_aggregates(fields: Any) -> dict[str, dict[str, Any]]:
-    """Return a ledger's aggregates by task; raise ValueError that names the wrong field."""
+    """Return a ledger's aggregates by task; raise ValueError that names an invalid field."""
     _expect(isinstance(fields, dict), "aggregates", fields, "an object")
     for task, found in fields.items():
         _expect(isinstance(found, dict), f"aggregates.{task}", found, "an object")
@@ -232,7 +232,7 @@ _DECODER = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite)
 _STATUSES = frozenset(get_args(Status))
 _SHARE, _NUMBER, _COUNT = (_is_share, "0 to 1"), (is_number, "a number"), (is_count, "a count")
 _TEXTS, _OBJECT = (_is_list_of(_is_a(str)), "a list of texts"), (_is_a(dict), "an object")
-# The kind of a field by its annotation.
+# The test and description for each type annotation.
 _BY_TYPE: Mapping[str, _Kind] = {
     "Status": (lambda value: isinstance(value, str) and value in _STATUSES, f"one of {', '.join(sorted(_STATUSES))}"),
     "str": (_is_a(str), "text"),
@@ -256,7 +256,7 @@ _INSIDE = {"Mapping[str, float]": _NUMBER, "Mapping[str, int]": _COUNT}
 
 
 def _checks(*kinds: Any, **others: _Kind) -> dict[str, _Check]:
-    """Return the checks of the fields of dataclasses; ``others`` replace the kind of the annotation."""
+    """Return the checks for the fields of dataclasses; ``others`` override the kinds that follow from annotations."""
     every = sorted((each for kind in kinds for each in fields_of(kind)), key=lambda each: str(each.type) != "str")
     return {
         each.name: (

@@ -1,4 +1,4 @@
-"""Read recorded outputs and judges' replies by task and id, from the files of a run or from JSONL."""
+"""Read recorded outputs and judges' replies by task and id, from a run's files or from JSONL."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _OUTPUT_KEYS = ("outputs", "output", "predictions", "prediction")
 
 
 class Outputs(tuple[str, ...]):
-    """The outputs for an example, one per repeat.
+    """The recorded outputs for an example, one per repeat.
 
-    ``thoughts`` has the thoughts before each output, or is empty. ``cut_off`` means that an output was cut off.
-    ``exchanges`` are the records of requests: of an example with several requests per response, or of an eval function,
-    which has no outputs. ``calls`` are the calls of an eval function's tools.
+    ``thoughts`` has the model's thoughts before each output, or is empty. ``cut_off`` is True if the model's limit cut
+    an output off. ``exchanges`` records the requests of an eval function, or of an example with several requests per
+    response. An eval function has no outputs; ``calls`` records the calls of its tools.
     """
 
     thoughts: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class Outputs(tuple[str, ...]):
 
     @classmethod
     def of(cls, outputs: tuple[str, ...], record: Mapping[str, Any]) -> Outputs:
-        """Return the outputs with the other fields of a result; raise ValueError if no run writes such fields."""
+        """Return ``outputs`` with the other fields of a result's ``record``; raise ValueError if a field is invalid."""
         found = cls(outputs)
         thoughts = recorded_texts(record.get("thoughts", []), "thoughts")
         found.thoughts = thoughts if len(thoughts) == len(outputs) else ()
@@ -51,7 +51,7 @@ class Outputs(tuple[str, ...]):
 
     @property
     def has_answers(self) -> bool:
-        """True if there is anything to replay."""
+        """True if there are outputs, requests or tool calls to replay."""
         return bool(self or self.exchanges or self.calls)
 
 
@@ -61,10 +61,10 @@ def _details_of_function(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def read_recording(path: Path) -> Iterator[tuple[str | None, str, Outputs]]:
-    """Yield ``(task or None, id, outputs)`` from a ledger, a board or JSONL."""
+    """Yield each ``(task or None, id, outputs)`` in a ledger, a leaderboard or a JSONL file."""
     ledger, data = _ledger_or_data(path, _of_result)
     if ledger is not None:
-        # A resumed run may have asked an example again: its last result counts, and an error has no output.
+        # A resumed run may have repeated an example, whose last result counts. A result with an error has no output.
         last = {key: outputs for run in ledger.runs for key, outputs in run.results.items()}
         yield from ((*key, outputs) for key, outputs in last.items() if outputs.has_answers)
         try:
@@ -87,9 +87,10 @@ def read_recording(path: Path) -> Iterator[tuple[str | None, str, Outputs]]:
 
 
 def _ledger_or_data(path: Path, make: Callable[[dict[str, Any]], _Kept]) -> tuple[LedgerRuns[_Kept] | None, bytes]:
-    """Return the runs of the ledger at ``path``, or the bytes of another file; raise UsageError if it is unreadable."""
+    """Return the runs of a ledger, or the bytes of any other file; raise UsageError if the file cannot be read."""
     try:
-        # Read line by line, since little of the file is kept; but read a pipe whole, since it can be read only once.
+        # Read a ledger line by line, because little of it stays in memory. Read a pipe whole, because it cannot be read
+        # twice.
         if path.is_file() and is_ledger(path):
             with path.open("rb") as lines:
                 ledger = read_ledger(lines, path, make)
@@ -103,7 +104,7 @@ def _ledger_or_data(path: Path, make: Callable[[dict[str, Any]], _Kept]) -> tupl
 
 
 def _board_records(data: bytes, path: Path) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield the task, id and record of each example of a board, nothing for another file."""
+    """Yield the task, id and record of each example in a leaderboard; yield nothing for any other file."""
     board = _as_board(_text(data, path)) or {"tasks": []}
     for row in _objects(board["tasks"], path):
         for record in _objects(row.get("per_example", []), path):
@@ -122,7 +123,7 @@ def _of_result(record: Mapping[str, Any]) -> Outputs:
 
 
 def _as_board(text: str) -> dict[str, Any] | None:
-    # A board is one object over many lines; JSONL fails to parse as a whole at its second line.
+    # A leaderboard is one JSON object over many lines; the parser rejects JSONL at the second line.
     try:
         value = parse_json(text)
     except ValueError:
@@ -135,7 +136,8 @@ def _from_board(board: dict[str, Any], path: Path) -> Iterator[tuple[str | None,
         if "per_example" not in row:
             raise UsageError(f"{path}: the board has no outputs; write it with --lm-include-per-example")
         for record in _objects(row["per_example"], path):
-            # Replay only the raw output: ``prediction`` is post-processed. An example without an output had no answer.
+            # Replay only raw outputs, because ``prediction`` is post-processed. An example without an output got no
+            # answer.
             raw = {key: record[key] for key in ("id", "outputs", "output") if record.get(key) is not None}
             details = _details_of_function(record)
             if answered_requests(details) or calls_in(details):
@@ -157,7 +159,7 @@ def _objects(value: object, path: Path) -> list[dict[str, Any]]:
 
 def _parse(line: str, where: str) -> dict[str, Any]:
     try:
-        # Parse leniently: other programs may write this file, and only its texts are used.
+        # Parse leniently, because other programs may write this file, and a replay uses only its texts.
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{where}: not JSON: {error}") from None
@@ -183,10 +185,10 @@ def _entry(record: dict[str, Any], task: object, where: str) -> tuple[str | None
 
 @dataclass(frozen=True, slots=True)
 class Judgements:
-    """The replies of judges about one example.
+    """The judges' replies for one example.
 
-    ``entries`` are (name of the judge, key of the question, reply), in the order of the questions; ``exchanges`` are
-    the records of an eval function's requests.
+    ``entries`` has a (judge's name, question's key, reply) for each question, in order. ``exchanges`` has the records
+    of an eval function's requests to judges.
     """
 
     entries: tuple[tuple[str, str, str], ...] = ()
@@ -197,7 +199,7 @@ class Judgements:
 
 
 def judge_entries(details: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the judges' entries with a key and a reply in the details of a result and its repeats."""
+    """Yield each judge entry that has a key and a reply, from the details of a result and of its repeats."""
     repeats = details.get("repeats", ())
     for each in (details, *(repeats if isinstance(repeats, list | tuple) else ())):
         found = [each.get(name) for name in ("judge", "user")] if isinstance(each, Mapping) else ()
@@ -207,13 +209,13 @@ def judge_entries(details: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def judge_keys(details: Mapping[str, Any]) -> set[str]:
-    """Return the ``adapter_key`` of every judge with a reply in the details of a result."""
+    """Return the ``adapter_key`` of each judge that replied, from the details of a result."""
     steps = (step for steps in steps_of(details) for step in steps)
     return {str(each["adapter_key"]) for each in (*judge_entries(details), *steps) if "adapter_key" in each}
 
 
 def read_judgements(path: Path) -> Iterator[tuple[str, str, Judgements]]:
-    """Yield the task, id and judges' replies of each example; raise UsageError for a file without replies."""
+    """Yield each example's task, id and judges' replies; raise UsageError if the file has no replies."""
     ledger, data = _ledger_or_data(path, _judged)
     if ledger is not None:
         found = [(*key, judged) for run in ledger.runs for key, judged in run.results.items() if judged]

@@ -1,4 +1,4 @@
-"""Read a finished run from its ledger or leaderboard; all comparisons of runs use this module."""
+"""Read a run from its ledger or leaderboard, for comparisons and merges."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from pytest_lmeval.types import ExampleResult
 
 _Key = tuple[str, str]
 LARGE = 16 << 20
-"""The size of a ledger from which its texts stay in the file: for a smaller one, memory costs less."""
+"""The size in bytes from which a ledger's texts stay in the file; the texts of a smaller ledger fit in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFile:
-    """A run as read from its file.
+    """A run, read from its file.
 
-    ``results`` has the last result of every (task, id), or is None for a board without per-example records. ``digest``
-    is the digest that the file states, empty for an unfinished run. ``board`` is the JSON of a leaderboard file, None
-    for a ledger. ``aggregates`` has, by task, the output of the tasks' own aggregations. ``damaged`` counts lines that
-    are not JSON; ``first_damaged`` is the number of the first such line. ``outside`` are
-    the requests outside of examples.
+    ``results`` has the last result for each (task, id); it is None for a leaderboard without per-example records.
+    ``digest`` is the digest in the file; it is empty for an unfinished run. ``board`` is the JSON of a leaderboard
+    file, or None for a ledger. ``aggregates`` has the output of tasks' own aggregation functions, by task. ``damaged``
+    counts the lines that hold no JSON object, and ``first_damaged`` is the number of the first damaged line.
+    ``outside`` has the requests that belong to no example.
     """
 
     path: Path
@@ -57,22 +57,22 @@ class RunFile:
 
     @property
     def timestamp(self) -> str:
-        """The start of the run, RFC 3339, UTC."""
+        """The start time of the run in UTC, in RFC 3339 format."""
         return self.facts.timestamp
 
     @property
     def manifest(self) -> Mapping[str, Any]:
-        """The circumstances of the run."""
+        """The run's manifest: its versions, settings and environment."""
         return self.facts.manifest
 
     @property
     def selection(self) -> Mapping[str, Any]:
-        """The selection of examples; empty if the run had all of them."""
+        """The selection of examples, which is empty if the run included all examples."""
         return self.facts.selection
 
     @property
     def agrees(self) -> bool:
-        """True if the results have the file's digest, or if the file has no digest."""
+        """True unless the results have a digest that differs from the digest in the file."""
         return not self.digest or self.results is None or digest_of(self.results) == self.digest
 
 
@@ -81,9 +81,10 @@ _OF_RESULTS = frozenset({"hash", "output", "outputs", "prediction", "predictions
 
 
 def read_run(path: str | Path) -> RunFile:
-    """Return the run in a ledger or a leaderboard; raise UsageError that describes another file.
+    """Return the run in a ledger or a leaderboard; for any other file, raise UsageError that describes the file.
 
-    A leaderboard without per-example records takes them from the ``ledger.jsonl`` beside it, if both are from one run.
+    If a leaderboard lacks per-example records, read them from ``ledger.jsonl`` in its folder, if it is from the same
+    run.
     """
     path = Path(path)
     ledger = _large_ledger(path)
@@ -110,7 +111,7 @@ def read_run(path: str | Path) -> RunFile:
 
 
 def ledger_at(path: Path) -> LedgerRuns[ExampleResult] | None:
-    """Return the runs of a ledger, or None for another file; leave the texts of a large ledger in it."""
+    """Return the runs of a ledger, or None for any other file; do not load the texts of a large ledger."""
     if large := _large_ledger(path):
         return large
     try:
@@ -121,7 +122,7 @@ def ledger_at(path: Path) -> LedgerRuns[ExampleResult] | None:
 
 
 def _large_ledger(path: Path) -> LedgerRuns[ExampleResult] | None:
-    """Return the runs of a large ledger, whose texts stay in it, or None for another file."""
+    """Return the runs of a large ledger without loading their texts, or None for any other file."""
     try:
         if not path.is_file() or path.stat().st_size < LARGE or not is_ledger(path):
             return None
@@ -134,7 +135,7 @@ def _large_ledger(path: Path) -> LedgerRuns[ExampleResult] | None:
 
 
 def _with_ledger(board: RunFile) -> RunFile:
-    """Return the run with the examples of the ledger beside its board, unless the ledger is from another run."""
+    """Return the run with the results from the ledger in the leaderboard's folder, if both are from the same run."""
     beside = board.path.with_name("ledger.jsonl")
     if not beside.is_file() or not is_ledger(beside):
         return board
@@ -144,7 +145,7 @@ def _with_ledger(board: RunFile) -> RunFile:
 
 
 def examples_of(run: RunFile) -> tuple[ExampleResult, ...]:
-    """Return the results of a run; raise UsageError that explains how to get results if the file has no results."""
+    """Return a run's results; if its file has no results, raise UsageError that explains how to get them."""
     if run.results is None:
         raise UsageError(
             f"{run.path}: a leaderboard without per-example records; name the run's ledger.jsonl instead, or write the "
@@ -154,7 +155,7 @@ def examples_of(run: RunFile) -> tuple[ExampleResult, ...]:
 
 
 def board_of(run: RunFile) -> Leaderboard:
-    """Return the board of a run, rebuilt from its results, with the digest of the recorded board."""
+    """Rebuild a run's leaderboard from its results; its digest equals that of the recorded leaderboard."""
     return build_board(run.infos.values(), examples_of(run), run.facts, run.aggregates)
 
 
@@ -176,7 +177,7 @@ def _from_board(path: Path, board: Mapping[str, Any]) -> RunFile:
 
 def _from_ledger(path: Path, ledger: LedgerRuns[ExampleResult]) -> RunFile:
     last = {key: result for run in ledger.runs for key, result in run.results.items()}
-    # Only the last lines of the last run count; a run that was cut short lacks these lines.
+    # Use the ``run`` line and footer of the last run; a run that was cut short lacks them.
     header, footer = ledger.runs[-1].header, ledger.runs[-1].footer
     run = ledger.runs[-1].run if footer else {}
     try:
@@ -220,16 +221,16 @@ def _infos(run: Mapping[str, Any], results: Iterable[ExampleResult]) -> dict[str
 
 
 def _is_left_out(run: Mapping[str, Any], infos: Mapping[str, TaskInfo], facts: RunFacts) -> Callable[[_Key], bool]:
-    """Return a test for results that the run did not count.
+    """Return a function that returns True for each (task, id) whose result the run did not count.
 
-    Such results come from an earlier run with other examples, or from examples whose worker died later.
+    A result is not counted if it is from an earlier run with other examples, or if its worker died later.
     """
     if "left_out" in run:
         try:
             return {(str(task), str(example)) for task, example in run["left_out"]}.__contains__
         except (TypeError, ValueError):
             raise ValueError(f"run.left_out: expected a list of pairs, got {run['left_out']!r:.80}") from None
-    # Version 0.1.0 recorded only missing examples, by the names of the items of a file with one task.
+    # Version 0.1.0 recorded only missing examples, named like the pytest items of a file with one task.
     missing = set(facts.missing)
     return lambda key: f"{infos[key[0]].path}::{item_name(key[1])}" in missing
 

@@ -1,4 +1,4 @@
-"""Represent requests outside of examples, which the ``run`` line of a ledger holds."""
+"""Represent the requests that belong to no example; a ledger stores them in its ``run`` line."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pytest_lmeval.leaderboard.details import answered_requests
 from pytest_lmeval.numbers import is_count, is_number, total_usage
 
 OUTSIDE = ("", "")
-"""The task and the id of a request that belongs to no example."""
+"""The task and id under which requests that belong to no example are stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Requests outside of examples; false without any requests.
+    """The requests that belong to no example; falsy if there are no such requests.
 
-    ``during`` is the number of requests that arrived while examples ran. ``adapter`` and ``adapter_key`` identify the
-    model, and ``usage`` is the sum over all ``steps``.
+    ``during`` counts the requests that arrived while examples ran. ``adapter`` and ``adapter_key`` identify the model.
+    ``usage`` is the total usage of all ``steps``.
     """
 
     adapter: str = ""
@@ -34,7 +34,7 @@ class Outside:
 
     @classmethod
     def of(cls, value: object) -> Outside:
-        """Return the requests in the field ``service`` of a ``run`` line; raise ValueError for an invalid field."""
+        """Return the requests in the ``service`` field of a ``run`` line; raise ValueError if the field is invalid."""
         if not isinstance(value, Mapping):
             raise ValueError(f"run.{SERVICE}: expected an object, got {value!r:.80}")
         found = cls(**{each.name: value[each.name] for each in fields(cls) if each.name in value})
@@ -48,22 +48,22 @@ class Outside:
 
     @classmethod
     def last_of(cls, runs: Iterable[Mapping[str, object]]) -> Outside:
-        """Return the requests of the last ``run`` line that has requests; raise ValueError for an invalid field."""
+        """Return the last ``run`` line's requests that belong to no example; raise ValueError for an invalid field."""
         found = [cls.of(run[SERVICE]) for run in runs if SERVICE in run]
         return found[-1] if found else NONE_OUTSIDE
 
     @property
     def sums(self) -> dict[str, object]:
-        """All fields except the steps, for the manifest."""
+        """All fields except ``steps``, for the manifest."""
         return {name: value for name, value in self.to_json().items() if name != "steps"}
 
     @property
     def answers(self) -> Sequence[Mapping[str, object]]:
-        """The answers to the requests, in the format of an example's answers."""
+        """The answers to the requests, in the same format as an example's answers."""
         return answered_requests({"steps": self.steps})
 
     def to_json(self) -> dict[str, object]:
-        """Return the fields in ledger format."""
+        """Return all fields as a dict for the ledger."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
@@ -71,7 +71,7 @@ NONE_OUTSIDE = Outside()
 
 
 def joined(parts: Iterable[Outside]) -> Outside:
-    """Return the requests of several processes or shards as one."""
+    """Combine the requests of several processes or shards."""
     found = [part for part in parts if part]
     if not found:
         return NONE_OUTSIDE

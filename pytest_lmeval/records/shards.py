@@ -1,4 +1,4 @@
-"""Check that the shards of a run are complete, and merge them into one run."""
+"""Check that shards make up a whole run, and merge them into one run."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _SHOWN = 5
 
 
 def check_shards(shards: Sequence[RunFile]) -> None:
-    """Raise UsageError if the ``shards`` are not the parts of one run; the message names the file and the fault.
+    """Raise UsageError that names the file and the fault if ``shards`` do not make up one whole run.
 
-    A file must be a ledger of a finished shard, unchanged since its digest. Each shard of 1..N must be given once. All
-    shards must have the same adapter, options, repeats, sandbox level, selection and task files. Each task must be
-    spread over the shards, and each of its examples must be in exactly one shard.
+    Each file must be the ledger of a finished shard, and its results must match its digest. Each shard from 1 to N must
+    be given exactly once. All shards must have the same adapter, options, repeats, sandbox level, selection and task
+    files. Each example of a task must be in exactly one shard, and the shards must share the examples evenly.
     """
     for shard in shards:
         _check_ended(shard)
@@ -115,7 +115,7 @@ def _check_tasks(shards: Sequence[RunFile]) -> None:
 
 
 def _check_spread(shards: Sequence[RunFile]) -> None:
-    # Shards take turns to get an example: no shard has two more examples of a task than another shard.
+    # Examples are dealt to shards in rotation, so the shards' numbers of examples of a task differ by at most 1.
     for name in _names(shards):
         infos = [(shard.infos.get(name), shard.path) for shard in shards]
         counts = [(info.selected if info else 0, path) for info, path in infos]
@@ -133,7 +133,7 @@ def _names(shards: Sequence[RunFile]) -> list[str]:
 
 
 _Holders = Mapping[str, Mapping[str, RunFile]]
-"""By task and id, the first shard with a result of the example."""
+"""The first shard that has a result for an example, by task and id."""
 
 
 def _holders(shards: Sequence[RunFile]) -> _Holders:
@@ -156,9 +156,9 @@ def _check_overlap(shards: Sequence[RunFile], holders: _Holders) -> None:
 
 
 def _check_dealt(shards: Sequence[RunFile]) -> None:
-    """Raise UsageError if the shards were not dealt from the same examples; name the examples that differ."""
+    """Raise UsageError if the shards were not dealt from the same examples; the message names the difference."""
     for name in _names(shards):
-        # Earlier versions did not record the dealt ids.
+        # Earlier versions did not record the ids of the dealt examples.
         infos = [(shard, shard.infos[name].shard) for shard in shards if name in shard.infos]
         held = [(shard, dealt) for shard, dealt in infos if dealt]
         for shard, dealt in held[1:]:
@@ -172,13 +172,13 @@ def _check_dealt(shards: Sequence[RunFile]) -> None:
 
 
 def _check_whole(shards: Sequence[RunFile], holders: _Holders) -> None:
-    """Raise UsageError that names dealt examples without a result in any shard."""
+    """Raise UsageError if more dealt examples lack a result than the shards report as skipped or missing."""
     dealt: dict[str, set[str]] = {}
     for shard in shards:
         for name, info in shard.infos.items():
             dealt.setdefault(name, set()).update(info.shard.get("ids", ()))
     lost = [f"{id} of {name}" for name in sorted(dealt) for id in sorted(dealt[name] - holders.get(name, {}).keys())]
-    # Skipped and missing tests have no result either; each shard counts its tests.
+    # Skipped and missing tests have no result either, and each shard records how many it had.
     if len(lost) > sum(shard.facts.skipped + len(shard.facts.missing) for shard in shards):
         raise UsageError(
             f"no shard has {counted(lost)}, of {sum(map(len, dealt.values()))} that were selected: a plugin or hook "
@@ -193,20 +193,20 @@ def _difference(one: Sequence[str], other: Sequence[str], here: str, there: str)
 
 
 def differing(here: str, there: str) -> str:
-    """Return a sentence about two parts of a run whose examples have equal ids but different contents."""
+    """Return a message that says that the same example ids have different contents in two parts of a run."""
     return f"the same ids have different contents in {here} and {there}"
 
 
 def counted(names: Sequence[str]) -> str:
-    """Return the number of examples, and the names of the first few."""
+    """Return a text with the number of examples and the first five names."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"{len(names)} example{'s' if len(names) > 1 else ''} ({', '.join(names[:_SHOWN])}{more})"
 
 
 def read_shards(paths: Iterable[Path]) -> list[RunFile]:
-    """Return the runs of the ledgers; raise UsageError as :func:`read_run` does.
+    """Read the shards' runs from their ledgers; raise UsageError as :func:`read_run` does.
 
-    Every shard records all dealt ids: equal records share one object in memory.
+    Each shard records all dealt ids; to save memory, equal records become one object.
     """
     dealt: dict[str, Mapping[str, Any]] = {}
 
@@ -219,7 +219,7 @@ def read_shards(paths: Iterable[Path]) -> list[RunFile]:
 
 
 def merge(shards: Sequence[RunFile]) -> RunFile:
-    """Merge ``shards`` into one run with the path of the first; raise as :func:`check_shards` does."""
+    """Merge ``shards`` into one run with the path of the first shard; raise UsageError as :func:`check_shards` does."""
     check_shards(shards)
     infos = _infos(shards)
     return replace(
@@ -229,7 +229,7 @@ def merge(shards: Sequence[RunFile]) -> RunFile:
         infos=infos,
         results=tuple(result for shard in shards for result in examples_of(shard)),
         digest="",
-        # The aggregates of the parts cannot be joined.
+        # The shards' aggregates cannot be combined.
         aggregates={},
         damaged=0,
         outside=joined(shard.outside for shard in shards),
@@ -237,7 +237,7 @@ def merge(shards: Sequence[RunFile]) -> RunFile:
 
 
 def ledger_of(run: RunFile, board: Leaderboard) -> Iterator[bytes]:
-    """Yield the ledger lines of a run that ended with ``board``."""
+    """Yield the ledger lines of a run whose leaderboard is ``board``."""
     yield ledger_line("header", {"timestamp": run.timestamp, "asking": run.asking, "manifest": run.manifest})
     for result in examples_of(run):
         yield result_line(result.to_json())
@@ -277,7 +277,7 @@ def _facts(shards: Sequence[RunFile], infos: Mapping[str, TaskInfo]) -> RunFacts
         timestamp=min(fact.timestamp for fact in facts),
         missing=[nodeid for fact in facts for nodeid in fact.missing],
         skipped=sum(fact.skipped for fact in facts),
-        # The limit was for the whole run: the sum would permit more errors than the user did.
+        # The limit applies to the whole run; a sum would permit more errors than the user allowed.
         max_errors=max(fact.max_errors for fact in facts),
         selection=_selection(facts[0].selection, infos),
         remarks=list(dict.fromkeys(remark for fact in facts for remark in fact.remarks)),
@@ -300,7 +300,7 @@ def _max_cost(facts: Sequence[RunFacts]) -> dict[str, Any]:
 
 
 def _gate(facts: Sequence[RunFacts]) -> Mapping[str, Any] | None:
-    # The verdict on a part does not apply to the whole; the mode that judged the examples does.
+    # A shard's verdict does not apply to the whole run, but the mode of its gate does.
     modes = {(fact.gate or {}).get("mode") for fact in facts}
     return {"mode": modes.pop()} if len(modes) == 1 else None
 
@@ -309,12 +309,12 @@ def _selection(selection: Mapping[str, Any], infos: Mapping[str, TaskInfo]) -> d
     tasks = {name: {"available": info.available, "selected": info.selected} for name, info in infos.items()}
     others = {name: value for name, value in selection.items() if name not in ("shard", "tasks")}
     whole = all(count["available"] == count["selected"] for count in tasks.values())
-    # A task without an example in any shard was still deselected.
+    # A task without an example in any shard is still a deselected task.
     untouched = {name: count for name, count in selection.get("tasks", {}).items() if name not in infos}
     return {} if whole and not untouched else {**others, "tasks": {**untouched, **tasks}}
 
 
 def _unsharded(argv: Sequence[str]) -> list[str]:
-    """Return the arguments without ``--lm-shard`` and its value."""
+    """Return ``argv`` without ``--lm-shard`` and its value."""
     pairs = zip(("", *argv), argv, strict=False)
     return [each for before, each in pairs if "--lm-shard" not in (before, each) and not each.startswith("--lm-shard=")]

@@ -1,4 +1,4 @@
-"""Results of a large ledger whose texts stay in the file: each is read again when it is used."""
+"""Represent the results of a large ledger; long texts stay in the file and are read when they are used."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from pytest_lmeval.records.recorded import parse_object, recorded_messages, reco
 from pytest_lmeval.types import ExampleAnswer, ExampleOutcome, ExampleQuestion, ExampleResult
 
 _BOM = b"\xef\xbb\xbf"
-# The digest needs all outputs, and the count of classes needs predictions and targets: keep short texts in memory.
+# Keep short texts in memory: the digest uses all outputs, and the metrics per label use predictions and targets.
 _SHORT = 64
 _IN_FILE = object()
 _EMPTY, _ONE = dict[str, Any](), 1.0
 
 
 class StoredLines:
-    """The lines of a ledger, for random access after one iteration.
+    """Gives random access to the lines of a ledger after one iteration over the lines.
 
-    The file stays open while a result refers to it. It may be moved or removed, but not rewritten.
+    The file stays open as long as a result refers to it. Other programs may move or remove the file, but not rewrite
+    it.
     """
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -48,18 +49,18 @@ class StoredLines:
         os.close(self._descriptor)
 
     def result(self, record: Mapping[str, Any]) -> ExampleResult:
-        """Return the result of the line that was iterated over last; raise ValueError that names a wrong field."""
+        """Return the result in ``record``, the last line read; raise ValueError that names an invalid field."""
         return stored(recorded_result(record), StoredLine(self, len(self._sums) - 1))
 
     def add(self, start: int, line: bytes) -> StoredLine:
-        """Add a line that was written at the byte ``start``, after all known lines."""
-        # The lines in between are never read.
+        """Register a line that was written at the byte offset ``start``, after all known lines."""
+        # No result refers to the bytes before ``start``.
         self._ends += array("Q", [start, start + len(line)])
         self._sums += array("I", [0, zlib.crc32(line)])
         return StoredLine(self, len(self._sums) - 1)
 
     def record(self, number: int) -> dict[str, Any]:
-        """Return the fields of a line, from 0; raise UsageError if the file was rewritten."""
+        """Return the fields of line ``number``, counted from 0; raise UsageError if the file was rewritten."""
         if self._last[0] != number:
             start, end = self._ends[number : number + 2]
             line = os.pread(self._descriptor, end - start, start)
@@ -71,14 +72,14 @@ class StoredLines:
 
 
 class StoredLine(NamedTuple):
-    """The place of a result's texts."""
+    """The line that holds a result's texts."""
 
     lines: StoredLines
     number: int
 
 
 def stored(result: ExampleResult, line: StoredLine) -> ExampleResult:
-    """Return a result that equals ``result`` and reads its texts from the ``line``."""
+    """Return a result that equals ``result`` but reads its long texts from ``line``."""
     groups = (result.question, result.answer, result.outcome)
     question, answer, outcome = (_kept(kind, group, line) for kind, group in zip(_STORED, groups, strict=True))
     return ExampleResult(question=question, answer=answer, outcome=outcome)
@@ -96,7 +97,7 @@ def _unless_short(value: Any) -> Any:
 
 
 def _number(value: Any) -> Any:
-    # Most thresholds and scores are 1.
+    # Most thresholds and scores are 1.0, so share one object.
     return _ONE if type(value) is float and value == _ONE else value
 
 
@@ -120,7 +121,7 @@ _LATE: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     ExampleAnswer: {"outputs": _unless_short, "thoughts": _long, "exchanges": _long},
     ExampleOutcome: {"predictions": _unless_short, "error": _long, "details": lambda value: _long(value) or _EMPTY},
 }
-# These values differ between examples; equal values of all other fields share one object.
+# The values of these fields differ between examples; in most other fields, equal values share one object.
 _OWN = frozenset({"id", "hash", "item"})
 _SHARED: Mapping[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("str", "Status"), intern),
@@ -130,7 +131,7 @@ _SHARED: Mapping[str, Callable[[Any], Any]] = {
 
 
 def _stored(kind: type) -> Any:
-    """Return a subclass of a group that reads its texts from its line; it compares and pickles like the group."""
+    """Return a subclass of ``kind`` that reads its texts from a ledger line, but compares and pickles like ``kind``."""
     types = {each.name: str(each.type) for each in fields_of(kind)}
     late, values = _LATE[kind], attrgetter(*types)
     members: dict[str, Any] = {

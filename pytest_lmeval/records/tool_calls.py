@@ -1,7 +1,7 @@
-"""Read and look up the recorded calls of an example's tools, by tool, arguments and order.
+"""Read the recorded tool calls of an example, and look them up by tool, arguments and order.
 
-The ledger has the calls in the example's result. A call that must run only once is also written to ``underway.jsonl``
-when it begins and when it ends, so that a resumed run does not repeat it.
+The ledger stores the calls in the example's result. If a call must run only once, ``underway.jsonl`` also gets a line
+when it begins and when it ends, so that a resumed run does not repeat the call.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 TOOL, SERVER = CALLED
 Place = tuple[int, str, int]
-"""A call's repeat, key, and number among equal calls before it."""
+"""A call's repeat, its key, and the number of equal calls before it."""
 CallsByExample = Mapping[tuple[str, str], Mapping[Place, "RecordedCall"]]
-"""Recorded calls by task and id."""
+"""The recorded calls of each example, by task and id."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """A call of a tool, with its result or its ``error``; without ``has_ended``, the call has only begun.
+    """A tool call with its result or ``error``; ``has_ended`` is False if no end of the call was recorded.
 
-    The ``output`` of a failed call describes the exception.
+    If the call failed, ``output`` describes the exception.
     """
 
     output: object = None
@@ -46,10 +46,10 @@ class RecordedCall:
 
 @dataclass(frozen=True, slots=True)
 class KnownCalls:
-    """The recorded calls of an example, by place.
+    """An example's recorded calls, by repeat, key and number.
 
-    ``source`` names a recording that must have every call. ``all`` is False if the example had not finished, so that
-    only calls that must run once are reused.
+    ``source`` names a recording that must contain every call. ``all`` is False if the example failed or did not finish,
+    so that the run reuses only calls that must run once.
     """
 
     calls: Mapping[Place, RecordedCall] = field(default_factory=dict)
@@ -58,13 +58,13 @@ class KnownCalls:
 
 
 def call_key(tool: str, arguments: object, within: str = "") -> str:
-    """Return a SHA-256 of a tool's name and arguments; ``within`` is the place of the call that makes this call."""
+    """Return 32 hex digits of the SHA-256 of a tool's name, its arguments and ``within``, the enclosing call."""
     content = json_key([tool, arguments, *([within] if within else [])])
     return hashlib.sha256(content.encode("ascii")).hexdigest()[:32]
 
 
 def calls_in(details: Mapping[str, object]) -> dict[Place, RecordedCall]:
-    """Return the calls in an eval function's recorded steps."""
+    """Return the tool calls in an eval function's recorded steps."""
     found: dict[Place, RecordedCall] = {}
     for repeat, steps in enumerate(steps_of(details)):
         seen: Counter[str] = Counter()
@@ -84,9 +84,9 @@ def call_line(place: Place, name: str, call: RecordedCall) -> dict[str, object]:
 
 
 def read_calls(folders: Iterable[Path], asking: str) -> CallsByExample:
-    """Return the calls in the journals of ``folders`` for runs with the fingerprint ``asking``.
+    """Return the calls that runs with the fingerprint ``asking`` recorded in the journals of ``folders``.
 
-    Skip lines that cannot be read. The last line may be incomplete, and the call in it has then not begun.
+    Skip unreadable lines, such as an incomplete last line from a process that died.
     """
     found: dict[tuple[str, str], dict[Place, RecordedCall]] = defaultdict(dict)
     for folder in dict.fromkeys(folders):
@@ -101,9 +101,9 @@ def read_calls(folders: Iterable[Path], asking: str) -> CallsByExample:
 
 
 def known_calls(journal: CallsByExample, held: ExampleResult | None, example: tuple[str, str]) -> KnownCalls:
-    """Return the calls of an example from the journal and from the result that a run resumes."""
+    """Return an example's calls from the journal and from its result in the resumed run."""
     recorded = {} if held is None else calls_in(held.details)
-    # The journal has the ends of calls that a ledger lacks.
+    # The journal has ends of calls that the ledger lacks.
     calls = {**recorded, **journal.get(example, {})}
     return KnownCalls(calls, all=held is not None and not held.error)
 
@@ -117,7 +117,7 @@ def _call_of(record: Mapping[str, object], *, has_ended: bool) -> RecordedCall:
 def _lines(path: Path) -> Iterator[Mapping[str, object]]:
     with suppress(OSError), path.open("rb") as lines:
         for text in lines:
-            # Most lines are answers of models.
+            # Skip the parser for other lines: most lines are models' answers.
             if b'"call":' in text:
                 with suppress(ValueError, RecursionError):
                     line = json.loads(text)

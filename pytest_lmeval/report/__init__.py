@@ -1,1 +1,1 @@
-"""Show a board and a verdict to people: in the terminal, as Markdown, on GitHub, as HTML."""
+"""Show a leaderboard and a verdict in the terminal, as Markdown, on GitHub and as HTML."""

@@ -1,7 +1,4 @@
-"""The texts of one example in tables, annotations and terminals: question, wanted, both answers, both scores.
-
-This module alone decides the texts and their length.
-"""
+"""Shorten an example's question, wanted answer, answers and scores for tables, annotations and terminals."""
 
 from __future__ import annotations
 
@@ -17,14 +14,14 @@ from pytest_lmeval.types import ExampleResult, Message
 
 NO_PROMPTS = "the baseline has no prompts; one that is written with --lm-pair-by=id (ini: lm_pair_by) has them"
 MOST = 80
-"""The most characters of a text."""
+"""The maximum length of a text in characters, without the ``...`` that marks a cut."""
 _LEAD = 20
 
 
 class Cells(NamedTuple):
-    """The texts of an example, each on one line and short; "" if unknown.
+    """The short, one-line texts of an example; an unknown text is "".
 
-    ``said`` and ``scores`` have one entry, or two if the example changed: before and now.
+    ``said`` and ``scores`` have one entry, or, if the example changed, two: before and now.
     """
 
     question: str
@@ -33,12 +30,12 @@ class Cells(NamedTuple):
     scores: Sequence[str]
 
     def by_name(self) -> dict[str, str]:
-        """Return the texts by the headings of their columns."""
+        """Return each text by its column's heading."""
         scores = ("score before", "score now") if len(self.scores) > 1 else ("score",)
         return {**self._answered(self.said), **dict(zip(scores, self.scores, strict=True))}
 
     def lines(self) -> list[str]:
-        """Return a line for each text that is known; the score follows its answer."""
+        """Return a line for each known text; each answer's line ends with its score."""
         named = self._answered([*map(_scored, self.said, self.scores)])
         return [f"{name}: {text}" for name, text in named.items() if text]
 
@@ -48,7 +45,7 @@ class Cells(NamedTuple):
 
 
 def cells_of(result: ExampleResult) -> Cells:
-    """Return the texts of an example that has no counterpart; an error replaces the answer."""
+    """Return the texts of an example from one run; an error message replaces the answer."""
     said = _said(result.error or answered(result), is_known=bool(result.predictions))
     explained = explanation_of(result) if is_function(result) and not result.error else ""
     score = _score(result.score, explained)
@@ -56,13 +53,13 @@ def cells_of(result: ExampleResult) -> Cells:
 
 
 def changed_cells(flip: Row) -> Cells:
-    """Return the texts of an example that changed, from its record in a comparison."""
+    """Return the texts of an example that changed, from its entry in a comparison."""
     old, new = flip["old"], flip["new"]
     is_of_function = "function" in flip
     answers = [each["output" if is_of_function else "prediction"] for each in (old, new)]
     said = [_said(answer, is_known=answer is not None) for answer in answers]
     scores = [_score(each.get("score"), each["prediction"] if is_of_function else "") for each in (old, new)]
-    # Boards of earlier versions have no questions of functions, whose prompts are rows.
+    # Leaderboards of earlier versions lack the questions of eval functions, whose prompts are rows of data.
     question = flip.get("question", "" if is_of_function else flip.get("prompt"))
     question = short(question)
     if "old_prompt" in flip and question in changed_prompts(flip)[1]:
@@ -76,7 +73,7 @@ def short(text: str | None) -> str:
 
 
 def changed_prompts(flip: Row) -> tuple[str, str]:
-    """Return the old and the new prompt from their first difference; "the same" if the prompt did not change."""
+    """Return both prompts from just before their first difference, or "the same" and an unchanged prompt's end."""
     if "old_prompt" not in flip:
         return "the same", tail(flip["prompt"], MOST)
     before, now = (" ".join(prompt.split()) for prompt in _with_roles(flip))
@@ -97,7 +94,7 @@ def _with_roles(flip: Row) -> Iterator[str]:
 
 
 def lacks_prompt(flip: Row) -> bool:
-    """Return True if the prompt of an example changed and the old one is not known."""
+    """Return True if an example's prompt changed and the old prompt is not known."""
     return flip.get("old_prompt") == ""
 
 

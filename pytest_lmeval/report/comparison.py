@@ -1,4 +1,4 @@
-"""Compare several models of one run: the ranking, the score of each task by model, time and cost."""
+"""Compare the models of one run: their ranking, their scores by task, time and cost."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _SAME = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One model of a run: its label, its board, its results with their prompts, and the folder of its files.
+    """One model of a run: its label, its leaderboard, its results with prompts, and the folder of its files.
 
-    On the page of this model alone, task names end with ``suffix``, as in ``@CONFIG``.
+    On this model's own page, task names end with ``suffix``, such as ``@CONFIG``.
     """
 
     label: str
@@ -48,9 +48,9 @@ def compared(
     pair_by: str = "content",
     alpha: float | None = None,
 ) -> dict[str, Any]:
-    """Return the comparison as JSON values for a file in ``folder``; by default, ``alpha`` is the gate's.
+    """Return the comparison as JSON values for a file in ``folder``; ``alpha`` defaults to the gate's alpha.
 
-    The value ``reason`` says why the models cannot be ranked; it is "" if they can be ranked. ``not_asked`` has the
+    The value ``reason`` explains why the models cannot be ranked; it is "" if they are ranked. ``not_asked`` lists the
     labels of models without a selected example.
     """
     found: dict[str, Any] = {
@@ -83,10 +83,10 @@ def _ranked(models: Sequence[Compared], pair_by: str, alpha: float | None) -> di
 
 
 def _tasks(models: Sequence[Compared], comparison: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return each task with the score of every model and, if the comparison names a best model, the best labels.
+    """Return each task with its score for each model, and with its best models if the comparison names a best model.
 
-    Scores cover the ``n`` examples that all ranked models share. The score of an unranked model covers all examples of
-    that model, as does every score in a task without shared examples.
+    A score covers the ``n`` examples that all ranked models share. The score of an unranked model covers all of its
+    examples, as do all scores of a task without shared examples.
     """
     ranking = comparison["ranking"] or {"standings": (), "examples": {}}
     shared = {each["name"]: each["tasks"] for each in ranking["standings"]}
@@ -116,7 +116,7 @@ def _own_scores(model: Compared) -> dict[str, dict[str, Any]]:
 
 
 def write_comparison(folder: Path, comparison: Mapping[str, Any], models: Sequence[Compared]) -> list[str]:
-    """Write comparison.json, comparison.md, report.html and GitHub's step summary; return a line for each failure."""
+    """Write the comparison as JSON, Markdown, HTML and GitHub's step summary; return a line for each failure."""
     failures = []
     contents: dict[str, Callable[[], bytes]] = {
         "comparison.md": lambda: comparison_markdown(comparison).encode("utf-8", "backslashreplace"),
@@ -126,7 +126,7 @@ def write_comparison(folder: Path, comparison: Mapping[str, Any], models: Sequen
     for name, content in contents.items():
         try:
             write_atomically(folder / name, content())
-        except Exception as error:  # the other files are still written
+        except Exception as error:  # still write the other files
             failures.append(f"{folder / name}: {error}")
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         try:
@@ -159,7 +159,7 @@ def _model(model: Compared, folder: Path) -> dict[str, Any]:
 def _run(model: Compared) -> RunFile:
     facts = model.board.facts
     return RunFile(
-        # The variants of a run share a folder.
+        # A run's variants share a folder, so the label makes the path unique.
         path=Path(model.folder, model.label),
         kind="leaderboard",
         facts=replace(facts, adapter=model.label),

@@ -1,4 +1,4 @@
-"""Format a comparison of models: the decision, a row per model, a table of tasks and models."""
+"""Format a comparison of models: the decision, one row per model, and a table of scores by task and model."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pytest_lmeval.text import escape_markdown
 _REASONS = 20
 _ACROSS = 8
 _TASK, _LABEL, _CELL = 32, 14, 16
-"""Widths on a narrow terminal: of the columns for tasks and counts together, of a label, and of a model's column."""
+"""Widths on a narrow terminal: the task and count columns together, a model's label, and a model's column."""
 _OF_RANKED = ("ci95", "win_rate", "difference", "difference_ci95", "p_adjusted")
 _BEST = "*: best of its task"
 
 
 def comparison_table(comparison: Mapping[str, Any], screen: Screen = WHOLE) -> list[str]:
-    """Return the lines for a terminal: the decision, a row per model (best first), and the scores by task and model."""
+    """Return the lines for a terminal: the decision, one row per model (best first), and scores by task and model."""
     models = screen.table(MODELS, model_rows(comparison))
     lines = [*screen.lines(comparison["decision"]), "", *models, ""]
     for labels in _blocks(order_of(comparison), screen) if _has_tasks(comparison) else ():
@@ -66,7 +66,7 @@ def comparison_markdown(comparison: Mapping[str, Any]) -> str:
 
 
 def headline(comparison: Mapping[str, Any]) -> str:
-    """Return the verdicts of all models in a few words, with the labels of models that failed."""
+    """Summarize the verdicts of all models, with the labels of models that failed or are inconclusive."""
     verdicts = {model["label"]: verdict_of(model) for model in comparison["models"]}
     failed = [f"{label} ({verdict})" for label, verdict in verdicts.items() if verdict not in (*LET_PASS, _NOT_GATED)]
     if failed:
@@ -81,14 +81,14 @@ _NOT_GATED = "not gated"
 
 
 def verdict_of(model: Mapping[str, Any]) -> str:
-    """Return the verdict on one model of a comparison in words."""
+    """Return a model's verdict as text: "incomplete", "not gated" or the gate's verdict."""
     if not model["complete"]:
         return "incomplete"
     return str(model["verdict"]) if model["gated"] else _NOT_GATED
 
 
 def _has_tasks(comparison: Mapping[str, Any]) -> bool:
-    # The models' rows already contain the scores of a single task.
+    # If there is only one task, the models' rows already contain its scores.
     return len(comparison["tasks"]) > 1
 
 
@@ -99,7 +99,7 @@ def _blocks(labels: Sequence[str], screen: Screen) -> Iterator[Sequence[str]]:
 
 
 def _task_row(task: Row, labels: Sequence[str], mark: str = "") -> list[str]:
-    """Return the scores of a task and the number of examples: once, or after each score if the numbers differ."""
+    """Return a task's scores and its number of examples, which follows each score if models have different numbers."""
     held = [task["scores"].get(label, {"score": None}) for label in labels]
     counts = {each["n"] for each in held if each["score"] is not None}
     cells = []
@@ -111,13 +111,13 @@ def _task_row(task: Row, labels: Sequence[str], mark: str = "") -> list[str]:
 
 
 def order_of(comparison: Mapping[str, Any]) -> list[str]:
-    """Return the labels of ranked models, best first, and then the labels of unranked models."""
+    """Return the labels of ranked models, best first, followed by the labels of unranked models."""
     standings = [each["name"] for each in (comparison["ranking"] or {}).get("standings", ())]
     return [*standings, *(model["label"] for model in comparison["models"] if model["label"] not in standings)]
 
 
 def model_rows(comparison: Mapping[str, Any]) -> list[Row]:
-    """Return the table row of each model in the order of :func:`order_of`."""
+    """Return a table row for each model, in the order of :func:`order_of`."""
     models = {model["label"]: model for model in comparison["models"]}
     standings = {each["name"]: each for each in (comparison["ranking"] or {}).get("standings", ())}
     return [_model_row(models[label], standings.get(label)) for label in order_of(comparison)]

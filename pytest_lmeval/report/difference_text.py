@@ -42,7 +42,7 @@ _NEITHER = "passes in neither run, with another output"
 
 
 def difference_lines(difference: Difference, limit: int, screen: Screen = WHOLE) -> list[str]:
-    """Return the lines for a terminal, with at most ``limit`` examples that got worse, and ``limit`` that improved."""
+    """Return the lines for a terminal, with at most ``limit`` examples for each kind of change."""
     lines = [f"{name}  {printable(shown, keep='')}" for name, shown in _sides(difference)]
     comparison = difference.comparison
     table = screen.table(*_declared(difference))
@@ -59,7 +59,7 @@ def difference_lines(difference: Difference, limit: int, screen: Screen = WHOLE)
 
 
 def difference_markdown(difference: Difference, limit: int) -> str:
-    """Return the difference as Markdown that begins with the verdict and fits into a comment on GitHub."""
+    """Return the difference as Markdown that starts with the verdict and fits into a GitHub comment."""
     comparison = difference.comparison
     lines = [f"# Comparison: {difference.verdict or 'scores only'}", ""]
     if difference.decision is not None:

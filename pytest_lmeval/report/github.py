@@ -1,4 +1,4 @@
-"""Write the step summary of GitHub Actions, and annotations at the lines of task files."""
+"""Write GitHub Actions' step summary, and annotations for lines of task files."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
 ANNOTATIONS = 10
-"""The most annotations of a kind that GitHub shows per step; it drops further ones."""
+"""The maximum number of annotations of each level that GitHub shows per step."""
 _SUMMARY_BYTES = 1 << 20
 
 
 def add_step_summary(markdown: str, path: Path) -> None:
-    """Add ``markdown`` to the step summary at ``path``, cut so that the file has at most 1 MiB, GitHub's limit."""
+    """Append ``markdown`` to the step summary at ``path``; cut it if the file would exceed GitHub's limit of 1 MiB."""
     left = _SUMMARY_BYTES - (path.stat().st_size if path.exists() else 0)
     with path.open("ab") as file:
         file.write(cut_to(markdown, left - 1).encode("utf-8", "backslashreplace") + b"\n" if left > 1 else b"")
 
 
 def commands(board: Leaderboard, root: Path, environment: Mapping[str, str], label: str = "") -> list[str]:
-    """Return workflow commands that annotate the lines of failed or worse examples; no commands outside of Actions.
+    """Return workflow commands that annotate the lines of failed or worse examples; return none outside GitHub Actions.
 
-    Paths of tasks are relative to ``root``. ``label`` names the model if there are several. If the run passes, the
-    commands are warnings.
+    Task paths are relative to ``root``. In a multi-model run, ``label`` names the model. The annotations are warnings
+    if the run passes, and errors if it fails.
     """
     if environment.get("GITHUB_ACTIONS") != "true":
         return []
@@ -56,18 +56,19 @@ def commands(board: Leaderboard, root: Path, environment: Mapping[str, str], lab
 
 
 def _worth_a_note(board: Leaderboard, changed: Collection[tuple[str, str]]) -> list[ExampleResult]:
-    """Return failed examples, and examples among the ``changed`` that are below their threshold."""
+    """Return the failed examples, and the ``changed`` examples that are below their threshold."""
     results = as_in_data(result for row in board.tasks for result in row.per_example)
     failed = failures_of(board)
-    # GitHub shows few: must_pass examples first, then other failures, then examples that only got worse.
+    # GitHub shows few annotations: put must_pass examples first, then other failures, then examples that only got
+    # worse.
     failed.sort(key=lambda result: not result.must_pass)
     return failed + [r for r in results if (r.task, r.id) in changed and r.status == "below"]
 
 
 def annotation(result: ExampleResult, path: str, level: str = "error", flip: Row | None = None) -> str:
-    """Return the workflow command that shows a result next to its line of the file ``path``.
+    """Return the workflow command that shows a result next to its line in the file ``path``.
 
-    ``flip`` is the record of an example that got worse.
+    If the example got worse, ``flip`` is its entry in the comparison.
     """
     title = f"{result.task}: {result.id} {result.status}"
     where = f"file={_property(path)},line={result.line},title={_property(title)}"
@@ -84,7 +85,7 @@ def _message(result: ExampleResult, flip: Row | None) -> str:
 
 
 def _data(text: str) -> str:
-    # Text of a model must not end the command and start another.
+    # Escape line ends, so that a model's text cannot end the command and start another.
     return printable(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 

@@ -1,4 +1,4 @@
-"""Format the board as Markdown for a pull request: the verdict, the changes, then the table."""
+"""Format the leaderboard as Markdown for a pull request: the verdict, the changes and the scores."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from pytest_lmeval.report.wording import (
 from pytest_lmeval.text import escape_markdown
 
 COMMENT_BYTES = 60_000
-"""The most bytes of a comment: GitHub allows 65,536 characters, and a workflow may add some."""
+"""The maximum size of a comment in bytes; GitHub allows 65,536 characters, and a workflow may add some."""
 _REASONS = 20
 _REPEATED = re.compile(r"(pass[@^]|maj@)(\d+)")
 _VERDICTS = {
@@ -55,7 +55,7 @@ _VERDICTS = {
 
 
 def markdown(board: Leaderboard) -> str:
-    """Return the board as Markdown of at most COMMENT_BYTES bytes."""
+    """Return the leaderboard as Markdown of at most COMMENT_BYTES bytes."""
     facts = board.facts
     gate = facts.gate or {}
     lines = [f"# {_title(gate)}: {escape_markdown(facts.adapter)}", "", _headline(board), ""]

@@ -1,4 +1,4 @@
-"""Describe a ranking: the models not worse than the best, the shared examples, and the unranked models."""
+"""Describe a ranking: the models that are not worse than the best, the shared examples and the unranked models."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ INTERVAL = "interval: confidence interval of the difference; it excludes 0 exact
 
 
 def standing_row(standing: Row) -> Row:
-    """Return the table row of a ranked model; the best model's row has no p."""
+    """Return a ranked model's table row; the best model's row has no p-value."""
     return standing if standing["difference"] is not None else {**standing, "p_adjusted": None}
 
 
 def ranking_remarks(ranking: Mapping[str, Any], *, is_selection: bool = False) -> list[str]:
-    """Return the lines below the table of a ranking; ``ranking`` contains JSON values."""
+    """Return the lines below a ranking's table; ``ranking`` holds JSON values."""
     remarks = [f"{each['name']}: not ranked: {each['reason']}" for each in ranking["unranked"]]
     if ranking["reason"]:
         remarks += [ranking["reason"], *(_pair(pair, len(ranking["pairs"])) for pair in ranking["pairs"])]
@@ -29,7 +29,7 @@ def ranking_remarks(ranking: Mapping[str, Any], *, is_selection: bool = False) -
 
 
 def comparison_remarks(comparison: Mapping[str, Any]) -> list[str]:
-    """Return the lines below the table of several models of a run."""
+    """Return the lines below the table of a multi-model run."""
     doubts = [f"{model['label']}: doubtful: {each}" for model in comparison["models"] for each in model["warnings"]]
     not_asked = [f"{label}: not asked: no example of it was selected" for label in comparison.get("not_asked", ())]
     rest = [*doubts, *_quarantined(comparison["models"]), *not_asked]
@@ -40,7 +40,7 @@ def comparison_remarks(comparison: Mapping[str, Any]) -> list[str]:
 
 
 def _quarantined(models: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield lines on the examples in quarantine: once if they are the same for all models, else for each model."""
+    """Yield lines on quarantined examples: one list if it is the same for all models, otherwise one list per model."""
     lists = [model["quarantined"] for model in models]
     if all(each == lists[0] for each in lists):
         yield from _quarantine(lists[0] if lists else ())

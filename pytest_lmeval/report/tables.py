@@ -1,7 +1,8 @@
-"""The tables of all reports: this module declares each column once, with its title, its format and its places.
+"""Declare the columns of all reports' tables, with their titles, formats and places.
 
-``FORMATS`` turns values into the texts of cells for the terminal and Markdown. The page gets columns and rows as JSON,
-and formats values by the same names (``html/page/tables.js``). One entry here adds a column for a value of the rows.
+``FORMATS`` formats values for the terminal and Markdown. The HTML page gets columns and rows as JSON;
+``html/page/tables.js`` formats their values by the same format names. To add a column for a value of the rows, add one
+entry here.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _CUT = "\n\n(cut here; the rest is in the report's files)\n"
 
 
 class Place(Flag):
-    """The places that may show a column: text, for the terminal and Markdown, and the page."""
+    """The places that may show a column: TEXT is the terminal and Markdown, and PAGE is the HTML page."""
 
     TEXT = auto()
     PAGE = auto()
@@ -39,11 +40,11 @@ TEXT, PAGE = Place.TEXT, Place.PAGE
 
 
 class Column(NamedTuple):
-    """A column of a table: the name of its value in each row, its title, and the name of its format.
+    """A column of a table; ``name`` is the key of its value in each row, and ``format`` is a key of ``FORMATS``.
 
-    The places ``if_any`` drop the column if no row has a value. ``on_page`` is a different title for the page, and
-    ``hint`` explains the column there. If a terminal is too narrow, it drops the columns with the lowest ``drop``
-    first, but keeps columns whose ``drop`` is 0.
+    The places in ``if_any`` omit the column if no row has a value. ``on_page`` is the column's title on the HTML page
+    if it differs from ``title``, and ``hint`` explains the column on the page. A narrow terminal first drops the
+    columns with the lowest ``drop``, but keeps columns whose ``drop`` is 0.
     """
 
     name: str
@@ -57,12 +58,12 @@ class Column(NamedTuple):
 
 
 def score_text(score: float | int | None) -> str:
-    """Return a score with four digits; a dash for None."""
+    """Return a score with four decimals, or a dash for None."""
     return "-" if score is None else f"{score:.4f}"
 
 
 def interval_text(interval: Sequence[float] | None, *, sign: bool = False) -> str:
-    """Return ``low to high`` with three digits; a dash for None."""
+    """Return ``low to high`` with three decimals, or a dash for None."""
     if interval is None:
         return "-"
     low, high = (f"{end:+.3f}" if sign else f"{end:.3f}" for end in interval)
@@ -70,17 +71,17 @@ def interval_text(interval: Sequence[float] | None, *, sign: bool = False) -> st
 
 
 def percent(share: float | None) -> str:
-    """Return a share in percent with one digit; a dash for None."""
+    """Return a share as a percentage with one decimal, or a dash for None."""
     return "-" if share is None else f"{100 * share:.1f} %"
 
 
 def signed(change: float | None) -> str:
-    """Return a change with its sign and four digits; a dash for None."""
+    """Return a change with its sign and four decimals, or a dash for None."""
     return "-" if change is None else f"{change:+.4f}"
 
 
 def _cost(spent: tuple[float, bool] | None) -> str:
-    """Return a cost, with ``>=`` before it if only some answers report a cost."""
+    """Return a cost, preceded by ``>=`` if some answers do not report their costs."""
     return "-" if spent is None else f"{'>= ' if spent[1] else ''}{spent[0]:.4g}"
 
 
@@ -104,9 +105,9 @@ FORMATS: Mapping[str, Callable[[Any], str]] = {
     "duration": partial(_digits, digits=4),
     "cost": _cost,
 }
-"""Functions by the name of a format: each returns the text of a value.
+"""The function that formats a value, by the name of the format.
 
-Cells with the format "text" are aligned on the left, all others on the right. Only the page has plots.
+Cells with the format "text" are left-aligned, and all other cells are right-aligned. Only the HTML page has plots.
 """
 
 _SURE = "Confidence interval of the {}. It excludes 0 exactly if {}."
@@ -190,7 +191,7 @@ HISTORY = (
 
 
 def text_table(columns: Sequence[Column], rows: Sequence[Row]) -> TextTable:
-    """Return the headings of a table, the cells of each row, and the number of text columns, which come first.
+    """Return a table's headings, the cells of each row, and the number of text columns, which come first.
 
     A cell is empty if the row has no value for its column.
     """
@@ -201,7 +202,7 @@ def text_table(columns: Sequence[Column], rows: Sequence[Row]) -> TextTable:
 
 
 def page_columns(columns: Sequence[Column], rows: Sequence[Row]) -> list[dict[str, str]]:
-    """Return the columns of a table on the page, as JSON values."""
+    """Return the columns that the HTML page shows, as JSON values."""
     return [
         {"name": each.name, "title": each.on_page or each.title.capitalize(), "format": each.format, "hint": each.hint}
         for each in columns_in(PAGE, columns, rows)
@@ -209,7 +210,7 @@ def page_columns(columns: Sequence[Column], rows: Sequence[Row]) -> list[dict[st
 
 
 def columns_in(place: Place, columns: Sequence[Column], rows: Sequence[Row]) -> list[Column]:
-    """Return the columns of a table that a place shows."""
+    """Return the columns that ``place`` shows for these ``rows``."""
     return [
         each
         for each in columns
@@ -218,7 +219,7 @@ def columns_in(place: Place, columns: Sequence[Column], rows: Sequence[Row]) -> 
 
 
 def score_rows(tasks: Iterable[Row], indent: str = "") -> Iterator[Row]:
-    """Yield the row of each task of a board, followed by its named scores."""
+    """Yield a row for each task, followed by a row for each of the task's named scores."""
     for row in tasks:
         held = row["total"] - row.get("quarantined", 0)
         late = f"{row['timeouts']} timed out" if row["timeouts"] else ""
@@ -234,7 +235,7 @@ def score_rows(tasks: Iterable[Row], indent: str = "") -> Iterator[Row]:
 
 
 def _score_facts(score: Mapping[str, Any]) -> str:
-    """Return the facts of a named score: "decides" if it does, its number of examples, its threshold and its floor."""
+    """Describe a named score: whether it decides, its number of examples, its threshold and its floor."""
     own = () if score.get("decides") else ("threshold", "min_score")
     named = [f"{_WORDS[name]} {score[name]:.4g}" for name in own if score.get(name) is not None]
     missing = [f"{score['missing']} missing"] if score["missing"] else []
@@ -243,7 +244,7 @@ def _score_facts(score: Mapping[str, Any]) -> str:
 
 
 def measure_rows(board: Leaderboard) -> Iterator[Row]:
-    """Yield the metrics of a harness's groups, and tasks' metrics that are not shares or that are better if lower."""
+    """Yield rows for the metrics of groups, and for tasks' metrics that are outside 0 to 1 or better if lower."""
     from pytest_lmeval.leaderboard.groups import MEASURES, shown
 
     for name, group in board.groups().items():
@@ -262,7 +263,7 @@ def _measure_row(name: str, metric: str, value: float | None, note: Mapping[str,
 
 
 def overall_row(tasks: Sequence[Row], score: float | None, interval: Sequence[float] | None) -> Row:
-    """Return the last row of the board's table: the overall score."""
+    """Return the last row of the table of scores, for the overall score."""
     judged = [row for row in tasks if not row.get("measured")]
     sums = sum(row["correct"] for row in judged), sum(row["total"] - row.get("quarantined", 0) for row in judged)
     correct = "-" if tasks and not judged else "{}/{}".format(*sums)
@@ -270,7 +271,7 @@ def overall_row(tasks: Sequence[Row], score: float | None, interval: Sequence[fl
 
 
 def may_be_line(comparison: Mapping[str, Any]) -> str:
-    """Return a line that explains the column "interval" of a comparison."""
+    """Return a line that explains the "interval" column of a comparison."""
     criteria = {"alpha": 0.05, **comparison.get("criteria", {})}
     models = criteria.get("models", 1)
     shared = f" of the run, shared by {models} models" if models > 1 else ""
@@ -281,26 +282,26 @@ def may_be_line(comparison: Mapping[str, Any]) -> str:
 
 
 def head(text: str | None, most: int) -> str:
-    """Return the beginning of a text on one line, at most ``most`` characters."""
+    """Return a text on one line; if it is longer than ``most`` characters, keep its beginning and add ``...``."""
     flat = " ".join((text or "").split())
     return flat if len(flat) <= most else f"{flat[:most]}..."
 
 
 def tail(text: str, most: int) -> str:
-    """Return the end of a text on one line, at most ``most`` characters."""
+    """Return a text on one line; if it is longer than ``most`` characters, keep its end after ``...``."""
     flat = " ".join(text.split())
     return flat if len(flat) <= most else f"...{flat[-most:]}"
 
 
 def change_row(change: Row) -> Row:
-    """Return the table row of a task's change against the baseline."""
+    """Return the table row for a task's change since the baseline."""
     if change["verdict"] == "uncompared":
         return {name: change[name] for name in _UNCOMPARED if name in change}
     return {"interval": None, **change}
 
 
 def history_row(point: HistoryPoint) -> Row:
-    """Return the table row of one run in a history."""
+    """Return the table row for one run in a history."""
     notes = [*(["the suite changed"] if point.changed else []), *point.notes]
     if point.drop is not None:
         notes.append(drop_text(point.drop, "the run before"))
@@ -309,13 +310,13 @@ def history_row(point: HistoryPoint) -> Row:
 
 
 def drop_text(drop: Drop, since: str) -> str:
-    """Return the size of a drop in a history, with its p-value."""
+    """Return a text with the size of a drop in a history and its p-value."""
     p = "p < 0.001" if drop.p < 0.001 else f"p {drop.p:.2g}"
     return f"fell by {-100 * drop.change:.1f} points since {since} ({p})"
 
 
 def cut_to(text: str, size: int) -> str:
-    """Return the lines of ``text`` that fit into ``size`` bytes of UTF-8, with a note if this drops further lines."""
+    """Return the lines of ``text`` that fit into ``size`` bytes of UTF-8; add a note if some lines do not fit."""
     data = text.encode("utf-8", "backslashreplace")
     if len(data) <= size:
         return text
@@ -326,7 +327,7 @@ def cut_to(text: str, size: int) -> str:
 
 
 def columns(headings: Sequence[str], rows: Sequence[Sequence[str]], texts: int) -> list[str]:
-    """Return the lines of a table; the first ``texts`` columns contain text, the rest right-aligned numbers."""
+    """Return the lines of a table; all columns after the first ``texts`` are right-aligned."""
     shown = [headings, *[[printable(cell, keep="", folds=False) for cell in row] for row in rows]]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     pads = [str.ljust] * texts + [str.rjust] * (len(headings) - texts)
@@ -339,9 +340,9 @@ def columns(headings: Sequence[str], rows: Sequence[Sequence[str]], texts: int) 
 def table(
     headings: Sequence[str], rows: Sequence[Sequence[str]], texts: int, *, bold: Collection[tuple[int, int]] = ()
 ) -> list[str]:
-    """Return a Markdown table and an empty line; the first ``texts`` columns contain text, the other columns numbers.
+    """Return a Markdown table and an empty line; all columns after the first ``texts`` are right-aligned.
 
-    ``bold`` has the row and the column of each cell in bold type.
+    ``bold`` has the row and column numbers of the cells to print in bold.
     """
     rules = ["---"] * texts + ["---:"] * (len(headings) - texts)
     shown = [[escape_markdown(cell) for cell in row] for row in rows]
@@ -351,14 +352,14 @@ def table(
 
 
 def folded(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], more: int) -> list[str]:
-    """Return a folded table; ``more`` is the number of further rows, which the table omits."""
+    """Return a folded table; ``more`` is the number of rows that the table omits."""
     left = [f"... and {more} more", ""] if more > 0 else []
     shown = table(headings, rows, texts=len(headings)) if rows else []
     return [f"<details><summary>{title}</summary>", "", *shown, *left, "</details>", ""]
 
 
 def listed(entries: Sequence[str], most: int | None = None) -> list[str]:
-    """Return a list in Markdown and an empty line: the first ``most`` entries, and the number of further entries."""
+    """Return the first ``most`` entries as a Markdown list, the number of further entries, and an empty line."""
     shown = [f"- {escape_markdown(entry)}" for entry in entries[:most]]
     more = [f"- ... and {len(entries) - len(shown)} more"] if len(entries) > len(shown) else []
     return [*shown, *more, ""] if shown else []

@@ -1,4 +1,4 @@
-"""Format the board, and its changes against the baseline, to fit the width of a terminal."""
+"""Format the leaderboard and its changes since the baseline to fit a terminal's width."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _EXPLAINED = 5
 
 
 class _Shown(NamedTuple):
-    """A column of a table with its texts, the heading first."""
+    """A column of a table; its heading is the first of its texts."""
 
     drop: int
     is_text: bool
@@ -53,15 +53,15 @@ class _Shown(NamedTuple):
 
     @property
     def order(self) -> tuple[bool, int]:
-        """The place in the order of dropping: columns without a value come first."""
+        """The sort key for dropping columns: columns without values are dropped first."""
         return any(self.texts[1:]), self.drop
 
 
 @dataclass(slots=True)
 class Screen:
-    """A terminal of ``width`` characters; None means that lines may have any length.
+    """A terminal that is ``width`` characters wide; None means that lines may have any length.
 
-    ``cut`` is True once the screen has dropped or shortened anything. A ``quiet`` screen shows fewer lines.
+    ``cut`` becomes True when the screen drops or shortens something. A ``quiet`` screen shows fewer lines.
     """
 
     width: int | None = None
@@ -69,7 +69,7 @@ class Screen:
     cut: bool = False
 
     def table(self, declared: Sequence[Column], rows: Sequence[Row]) -> list[str]:
-        """Return the lines of a table; to fit, drop columns in the order of ``drop``, and cut texts in the middle."""
+        """Return a table's lines; if it is too wide, drop columns in the order of ``drop``, then shorten texts."""
         titles, cells, texts = text_table(declared, rows)
         lines = columns(titles, cells, texts)
         if self.width is None or max(map(len, lines)) <= self.width:
@@ -84,9 +84,9 @@ class Screen:
     def cells(
         self, headings: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1, drop: Sequence[str] = ()
     ) -> list[str]:
-        """Return the lines of a table of texts; the first ``texts`` columns contain text, the other columns numbers.
+        """Return the lines of a table; the first ``texts`` columns contain text, and the other columns contain numbers.
 
-        If the table is too wide, drop the columns named in ``drop``, in that order.
+        If the table is too wide, drop the columns named in ``drop``, in the given order.
         """
         orders = {name: place for place, name in enumerate(drop, start=1)}
         formats = ["text"] * texts + ["raw"] * (len(headings) - texts)
@@ -96,11 +96,11 @@ class Screen:
 
     @property
     def most(self) -> int | None:
-        """The most lines of a reason; None for no limit."""
+        """The maximum number of lines for a reason; None means no limit."""
         return None if self.width is None else 1 if self.quiet else 2
 
     def _fitted(self, shown: list[_Shown], width: int) -> list[list[str]]:
-        """Remove columns from ``shown`` until the remaining ones fit, and return their texts."""
+        """Remove columns from ``shown`` until the remaining columns fit, and return the texts of these columns."""
         while _width([min(each.size, _NAME) if each.is_text else each.size for each in shown]) > width:
             droppable = [each for each in shown if each.drop or not any(each.texts[1:])]
             if not droppable:
@@ -115,7 +115,7 @@ class Screen:
         return [self.names(each.texts, size) for each, size in zip(shown, sizes, strict=True)]
 
     def names(self, texts: Sequence[str], most: int) -> list[str]:
-        """Return names of at most ``most`` characters; if possible, different names stay different."""
+        """Shorten names to at most ``most`` characters; if possible, different names stay different."""
         if max(map(len, texts)) <= most:
             return [*texts]
         half, all_of_them = most // 2 - 1, len({*texts})
@@ -127,19 +127,19 @@ class Screen:
         )
 
     def name(self, text: str, most: int | None) -> str:
-        """Return a name of at most ``most`` characters; a longer name loses its middle."""
+        """Cut the middle of a name that is longer than ``most`` characters."""
         if most is None or len(text) <= most:
             return text
         self.cut = True
         return _without_middle(text, most, most // 2 - 1)
 
     def lines(self, text: str, most: int | None = None) -> list[str]:
-        """Return a sentence as at most ``most`` lines that fit; lines after the first are indented."""
+        """Wrap a sentence into at most ``most`` lines that fit; indent all lines after the first."""
         if self.width is None or (len(text) <= self.width and text.isprintable()):
             return [text]
         text = printable(text, keep="")
         lead = " " * (len(text) - len(text.lstrip(" ")))
-        # A path or a command that is longer than a line stays whole, so that users can copy it.
+        # Without ``most``, keep a path that is longer than a line whole, so that users can copy it.
         found = wrap(
             text.lstrip(" "),
             self.width,
@@ -156,7 +156,7 @@ class Screen:
 
 
 def _without_middle(text: str, most: int, head: int) -> str:
-    """Return a text of at most ``most`` characters, with the first ``head`` characters of a longer one."""
+    """Shorten a text to ``most`` characters; keep its first ``head`` characters and its end."""
     return text if len(text) <= most else f"{text[:head]}...{text[len(text) - (most - 3 - head) :]}"
 
 
@@ -168,25 +168,25 @@ WHOLE = Screen()
 
 
 def has_interval(lines: Sequence[str]) -> bool:
-    """Return True if a table has a column with the interval of a change or a difference."""
+    """Return True if the table in ``lines`` has a column for the interval of a change or a difference."""
     return f"  {OF_CHANGE.title}" in lines[0]
 
 
 def terminal_table(board: Leaderboard, screen: Screen = WHOLE) -> list[str]:
-    """Return the lines of a table with a row for each task and a last row for the overall score."""
+    """Return the lines of the table of scores: a row for each task, and a last row for the overall score."""
     tasks = [*map(AS_JSON, board.tasks)]
     overall = overall_row(tasks, board.overall_score, board.overall_ci95)
     return screen.table(SCORES, [*score_rows(tasks, indent="  "), overall])
 
 
 def measure_lines(board: Leaderboard, screen: Screen) -> list[str]:
-    """Return the lines of a table with the metrics of groups and tasks besides scores; empty without such metrics."""
+    """Return the lines of a table of further metrics of groups and tasks, or no lines if there are no such metrics."""
     rows = [*measure_rows(board)] if any(map(NOTES, board.tasks)) else []
     return screen.table(METRICS, rows) if rows else []
 
 
 def comparison_lines(comparison: Mapping[str, Any] | None, screen: Screen = WHOLE) -> list[str]:
-    """Return a table of changes since the baseline, and the first worse examples; empty without a comparison."""
+    """Return a table of changes since the baseline and the first worse examples, or no lines without a comparison."""
     if comparison is None:
         return []
     changes = [*comparison["tasks"], comparison["pooled"]]

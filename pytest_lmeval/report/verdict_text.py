@@ -1,15 +1,15 @@
-"""Describe in one sentence the cause of a verdict: the scores that changed, or else the gate's first reason."""
+"""Describe the cause of a verdict in one sentence: the scores that changed, or else the gate's first reason."""
 
 from __future__ import annotations
 
 from pytest_lmeval.report.tables import Row
 
 _MOVED = 3
-"""The most tasks whose changes the sentence names."""
+"""The maximum number of tasks that the sentence names."""
 
 
 def verdict_sentence(gate: Row, comparison: Row | None) -> str:
-    """Return the sentence below a verdict, "" for a gate without reasons; both arguments are JSON values."""
+    """Return the sentence below a verdict, or "" if no cause is known; both arguments are JSON values."""
     reasons = [str(reason) for reason in gate.get("reasons", ())]
     if comparison and (said := _compared(str(gate.get("verdict", "")), comparison)):
         return said
@@ -27,12 +27,12 @@ def _compared(verdict: str, comparison: Row) -> str:
 
 
 def _moves(comparison: Row, verdict: str, verb: str) -> str:
-    """Return the tasks with this verdict and their changes in points, the largest first, and the overall change."""
+    """Describe the changes of the tasks with this verdict in points, largest first, and the overall change."""
     tasks = sorted((row for row in comparison.get("tasks", ()) if row["verdict"] == verdict), key=_size, reverse=True)
     pooled = comparison.get("pooled") or {}
     names = [str(row["task"]) for row in tasks[:_MOVED]]
     sizes = [*map(_size, tasks[:_MOVED])]
-    # With a single task, the overall change equals the change of that task.
+    # If there is only one task, the overall change equals its change.
     if pooled.get("verdict") == verdict and (not tasks or len(comparison["tasks"]) > 1):
         names, sizes = [*names, "overall"], [*sizes, _size(pooled)]
     if not names:

@@ -1,4 +1,4 @@
-"""Describe a run and its gate: the verdict, time and cost, and the next command."""
+"""Describe a run and its gate: the verdict, the time and cost, and the next command."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 _USUAL = "baseline.json"
 QUARANTINED = 10
-"""The most examples in quarantine that a report names; it counts the others."""
+"""The maximum number of quarantined examples that a report names; it counts the remaining examples."""
 _NO_FINGERPRINT = "it was made in Python and has no attribute fingerprint, a text that identifies the model"
-# The options that determine an item's name, prompt and score, or that let pytest find the item and the model.
+# Options that affect an item's name, prompt or score, or that pytest needs to find the item and the model.
 _WITH_VALUE = {
     *("-c", "-o", "-p", "--confcutdir", "--config-file", "--import-mode", "--override-ini", "--rootdir"),
     *("--lm-adapter", "--lm-adapter-arg", "--lm-config", "--lm-judge", "--lm-judge-arg", "--lm-num-fewshot"),
@@ -33,12 +33,12 @@ _FLAGS = {"--allow-bad-tasks", "--lm-allow-bad-tasks"}
 
 
 def is_off(gate: Mapping[str, Any]) -> bool:
-    """Return True if no result could fail the run; no report says that such a run passed."""
+    """Return True if no result could fail the run; reports do not call such a run "passed"."""
     return gate.get("verdict") == "pass" and (gate.get("mode") == "none" or gate.get("decided_by") == [])
 
 
 def off_line(gate: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
-    """Return a line that says that the run is not gated; it names the ini file, unless the command line set this."""
+    """Return a line that says that no result can fail the run, and which ini file may have set this."""
     ini = manifest.get("ini_file")
     by_command = any(argument.startswith("--lm-gate") for argument in _argv(manifest))
     by = "" if by_command or not ini else f" (set by {ini} or the environment)"
@@ -46,7 +46,7 @@ def off_line(gate: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
 
 
 def ini_line(gate: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
-    """Return a line with the gate's settings from the ini file, or "": an edit of that file can soften the gate."""
+    """Return a line with the gate's settings from the ini file, or "": an edit of that file can weaken the gate."""
     named = manifest.get("gate_from_ini")
     if not isinstance(named, Mapping) or not named:
         return ""
@@ -56,7 +56,7 @@ def ini_line(gate: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
 
 
 def baseline_line(gate: Mapping[str, Any]) -> str:
-    """Return a line with the file, the adapter and the date of the baseline, or ""."""
+    """Return a line with the baseline's path, adapter and timestamp, or "" if there is no baseline."""
     baseline = gate.get("baseline")
     if not isinstance(baseline, Mapping):
         return ""
@@ -66,7 +66,7 @@ def baseline_line(gate: Mapping[str, Any]) -> str:
 
 
 def verdict_lines(gate: Mapping[str, Any]) -> list[str]:
-    """Return the verdict, its reasons, the baseline and the doubts, one per line, for a command's output."""
+    """Return lines for a command's output: the verdict, its reasons, the baseline and the doubts."""
     lines = [
         f"gate {gate['mode']}: {'not gated' if is_off(gate) else gate['verdict']}",
         *(f"  {reason}" for reason in gate["reasons"]),
@@ -76,7 +76,7 @@ def verdict_lines(gate: Mapping[str, Any]) -> list[str]:
 
 
 def totals_line(board: Leaderboard) -> str:
-    """Return the known totals of a run (wall time, tokens, cost, retries) and means per example, or ""."""
+    """Return a line with a run's known totals (wall time, tokens, cost, retries) and means per example, or ""."""
     usage, wall_s = board.usage, board.facts.manifest.get("wall_s")
     parts = [f"took {duration(wall_s)}"] if isinstance(wall_s, int | float) else []
     tokens = []
@@ -104,7 +104,7 @@ def _ms(ms: float) -> str:
 
 
 def resume_line(board: Leaderboard) -> str:
-    """Return a line that says how to complete a run of pytest that lacks scores, or ""."""
+    """Return a line that explains how to retry a pytest run's unscored examples, or ""."""
     counts = board.counts
     unanswered = counts["missing"] + counts["errors"] + counts["timeouts"]
     if board.complete or not unanswered or "argv" not in board.facts.manifest:
@@ -113,10 +113,10 @@ def resume_line(board: Leaderboard) -> str:
 
 
 def next_step(board: Leaderboard, reports: str, baseline: str, *, is_first: bool) -> str:
-    """Return a line that suggests the user's next command, or ""; most runs need no suggestion.
+    """Return a line that suggests the user's next command, or "" if there is no suggestion.
 
-    ``reports`` is the folder of the board. ``baseline`` is the run's baseline, or else an existing file with the usual
-    name. ``is_first`` is True if the folder contained no earlier run.
+    ``reports`` is the folder of the leaderboard. ``baseline`` is the run's baseline, or else an existing
+    ``baseline.json``. ``is_first`` is True if the folder contained no earlier run.
     """
     gate = board.facts.gate or {}
     mode, verdict = gate.get("mode"), gate.get("verdict")
@@ -141,18 +141,18 @@ def _after_comparing(verdict: str, reports: str, baseline: str) -> str:
 
 
 def with_item(parts: tuple[str, str], item: str) -> str:
-    """Return the command that reruns the item ``item``; ``parts`` are the :func:`rerun_parts` of its file."""
+    """Return the command that reruns ``item``; ``parts`` is the result of :func:`rerun_parts` for the item's file."""
     target, options = parts
-    # Parameters are in brackets, which some shells read as a pattern.
+    # Quote the name: its parameters are in brackets, which some shells interpret as a pattern.
     return f"pytest {shlex.quote(target + node_name(item))} {options}"
 
 
 def rerun_parts(manifest: Mapping[str, Any], path: str) -> tuple[str, str]:
-    """Return the unquoted text before the name of an item of the file ``path`` in a rerun command, and quoted options.
+    """Return the unquoted start of the node ids of the file ``path``, and the quoted options of a rerun command.
 
-    ``manifest`` has the arguments of the run, with secrets hidden, its ``rootdir`` and its ``report_dir``. The command
-    omits arguments with a hidden value. The rerun writes to another folder, so that it does not overwrite the run's
-    board and ledger.
+    ``manifest`` has the run's arguments, with secrets hidden, its ``rootdir`` and its ``report_dir``. The options omit
+    arguments with a hidden value. They set another report dir, so that the rerun does not overwrite the run's
+    leaderboard and ledger.
     """
     given = [argument for argument in _repeated(_argv(manifest)) if HIDDEN not in argument]
     given.append(f"--lm-report-dir={os.path.join(_text(manifest, 'report_dir', 'reports'), 'rerun')}")
@@ -160,14 +160,14 @@ def rerun_parts(manifest: Mapping[str, Any], path: str) -> tuple[str, str]:
 
 
 def command(manifest: Mapping[str, Any]) -> str:
-    """Return the command of a run, quoted for a shell, with secrets hidden; "" if it is not known."""
+    """Return a run's command, quoted for a shell, with secrets hidden, or "" if the command is not known."""
     return shlex.join(_argv(manifest))
 
 
 def _repeated(argv: Sequence[str]) -> Iterator[str]:
     rest = iter(argv)
     for argument in rest:
-        # An equals sign may join a long option and its value; a short option needs no sign.
+        # A long option may have an equals sign before its value; a short option needs no sign.
         long = argument.startswith("--")
         name = argument.partition("=")[0] if long else argument[:2]
         if argument in _FLAGS:
@@ -190,7 +190,7 @@ def _text(manifest: Mapping[str, Any], name: str, default: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time in seconds, minutes or hours.
+    """Format a duration in seconds, minutes or hours.
 
     >>> [duration(3.14159), duration(123), duration(7200)]
     ['3.1 s', '2 min 3 s', '2 h 0 min']
@@ -202,7 +202,7 @@ def duration(seconds: float) -> str:
 
 
 def amount(cost: float) -> str:
-    """Return a cost with four decimals, or two significant digits if it is below 0.01.
+    """Format a cost with four decimals, or with two significant digits if it is below 0.01.
 
     >>> [amount(12.3456789), amount(0.0000123)]
     ['12.3457', '1.2e-05']
@@ -211,9 +211,9 @@ def amount(cost: float) -> str:
 
 
 def cache_lines(cache: Mapping[str, Any], run_at: str) -> list[str]:
-    """Return lines on the cache of a run that began at ``run_at``: answers found, cost saved, and faults."""
+    """Return lines about the cache of a run that began at ``run_at``: answers found, cost saved and problems."""
     lines = [_used(cache, run_at)]
-    # Boards that version 0.1.1 wrote contain this list.
+    # Leaderboards from version 0.1.1 contain this list.
     lines += [f"cached by name and options only: {name}" for name in cache.get("by_name_and_options_only", ())]
     lines += [f"not cached: {name}: {_NO_FINGERPRINT}" for name in cache.get("not_cached", ())]
     if "outdated" in cache:
@@ -240,7 +240,7 @@ def _age(asked: Any, run_at: str) -> str:
 
 
 def selection_text(board: Leaderboard) -> str:
-    """Return how many of the tasks' examples ran; "" if all of them did."""
+    """Return a text with the number of examples that ran, or "" if all examples ran."""
     counts = board.facts.selection.get("tasks", {}).values()
     if not counts:
         return ""
@@ -251,7 +251,7 @@ def selection_text(board: Leaderboard) -> str:
 
 
 def remark_lines(board: Leaderboard) -> list[str]:
-    """Return the remarks of every report: on excluded rows, quarantined examples, thoughts, repeats and the cache."""
+    """Return every report's remarks on excluded rows, quarantined examples, thoughts, repeats and the cache."""
     lines = [f"{row.task}: {line}" for row in board.tasks for line in _notes_of(row)]
     lines += [*_quarantine_lines(board), *_thought_lines(board)]
     for row in board.tasks:
@@ -259,7 +259,8 @@ def remark_lines(board: Leaderboard) -> list[str]:
             lines.append(f"{row.task}: the repeats of {count} example{'' if count == 1 else 's'} have different scores")
     if cache := board.facts.manifest.get("cache"):
         lines += cache_lines(cache, board.facts.timestamp)
-    # The board's remarks contain the lines on the cache, too, except in boards of earlier versions.
+    # Remove duplicates: the leaderboard's remarks already contain the lines on the cache, unless it is from an older
+    # version.
     return [*dict.fromkeys([*map(str, board.remarks), *lines])]
 
 
@@ -279,7 +280,7 @@ _LEFT_OUT = ("actions", "without_weight", "neither_answer", "left_out")
 
 
 def _notes_of(row: TaskRow) -> Iterator[str]:
-    # The notes may come from a file, which may contain any values.
+    # The notes may come from a file, so they may have any type.
     actions, unweighted, unanswered, missing = (
         each if isinstance(each := row.notes.get(name), Mapping) else {} for name in _LEFT_OUT
     )

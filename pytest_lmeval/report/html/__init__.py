@@ -1,4 +1,4 @@
-"""The run as one HTML file that needs no other file: no network, no fonts, no server."""
+"""Write a run's report as one self-contained HTML file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare the examples of a run with its baseline's examples, for the page."""
+"""Compare a run's examples with its baseline's examples, for the page."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pytest_lmeval.types import ExampleResult, Message
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """The direction of each flip, and the baseline's results, by task and id.
+    """The flips (worse or better) and the baseline's results, by task and id.
 
-    ``by_id`` is True if the comparison pairs results with different prompts.
+    ``by_id`` is True if the comparison pairs examples by id, even if their prompts differ.
     """
 
     flips: Flips
@@ -27,7 +27,7 @@ class Against:
     by_id: bool
 
     def fields(self, now: ExampleResult) -> dict[str, Any]:
-        """Return the fields that the comparison adds to an example's fields."""
+        """Return the fields that the comparison adds to an example."""
         before, flip = self.before.get((now.task, now.id)), self.flips.get((now.task, now.id), "")
         return {"flip": flip, "before": None if before is None else self._before(now, before)}
 
@@ -41,7 +41,7 @@ def against(
     comparison: Mapping[str, Any] | None,
     baseline: Mapping[tuple[str, str], ExampleResult],
 ) -> Against:
-    """Return what a run is compared with on its page: by the comparison, or else by the baseline's results."""
+    """Return a run's flips and earlier results, from the comparison or else from the baseline's results."""
     by_id = (comparison or {}).get("criteria", {}).get("pair_by") == "id"
     return Against(_flips(results, comparison, baseline), _known(results, comparison, baseline), by_id)
 
@@ -51,7 +51,7 @@ def _flips(
     comparison: Mapping[str, Any] | None,
     baseline: Mapping[tuple[str, str], ExampleResult],
 ) -> Flips:
-    """Return the examples that got worse or better: by the comparison, or else by the baseline's results."""
+    """Return the examples that got worse or better, according to the comparison or else to the baseline's results."""
     if comparison is not None:
         return {**_named(comparison, "better"), **_named(comparison, "worse")}
     if not baseline:
@@ -65,7 +65,7 @@ def _known(
     comparison: Mapping[str, Any] | None,
     baseline: Mapping[tuple[str, str], ExampleResult],
 ) -> dict[tuple[str, str], ExampleResult]:
-    """Return the baseline's results; add results that the comparison recorded for further flipped examples."""
+    """Return the baseline's results; add the comparison's old results for flipped examples that the baseline lacks."""
     flipped = [*(comparison or {}).get("worse", ()), *(comparison or {}).get("better", ())]
     recorded = {(entry["task"], entry["id"]): entry for entry in flipped if entry.get("old")}
     known = {key: now for now in results if (key := (now.task, now.id)) in recorded} if recorded else {}
@@ -74,7 +74,7 @@ def _known(
 
 def _before(now: ExampleResult, before: ExampleResult, *, other_prompt: bool) -> dict[str, Any]:
     same = before.outputs == now.outputs != ()
-    # Scores for different prompts or targets are not compared; the texts are still shown.
+    # The page shows both texts even if prompts or targets differ, but then it does not compare the scores.
     fields = {
         "status": before.status,
         "score": before.score,
@@ -103,7 +103,7 @@ def _as_it_was(now: ExampleResult, entry: Mapping[str, Any]) -> ExampleResult:
     recorded = entry["old"]
     output, prediction = recorded.get("output"), recorded.get("prediction")
     if is_scored_by_function(now):
-        # The recorded prediction of an eval function is the reason for its score.
+        # For an eval function, the recorded prediction is the reason for the score.
         said = {OUTPUT: output, "reason": prediction}
         return replace(now, status=recorded["status"], score=recorded["score"], details=said, metrics={})
     if "old_prompt" in entry:
@@ -128,7 +128,7 @@ def _flip(now: ExampleResult, before: ExampleResult) -> Flip:
     if PASSES in now.details or PASSES in before.details:
         was, is_now = reaches(before), reaches(now)
     else:
-        # Use today's threshold on both sides: a raised threshold is no change of the model.
+        # Use the current threshold for both runs: a raised threshold is not a change in the model.
         named = thresholds_of(now)
         was = is_at_least(before.score, now.threshold) and not missed(before.metrics, named)
         is_now = is_at_least(now.score, now.threshold) and not missed(now.metrics, named)

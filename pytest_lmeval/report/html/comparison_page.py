@@ -1,4 +1,4 @@
-"""Render the page of several models: their comparison, and every example with a column for each model."""
+"""Render the page of a multi-model run: the comparison, and each example with one column per model."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ _OF_THE_QUESTION = (
     *("id", "line", "prompt", "messages", "targets", "category", "tags", "cluster", "metric", "rule", "threshold"),
     *("must_pass", "item", "function"),
 )
-"""The fields that a row has once for all columns whose value is the same."""
+"""The fields that a row stores once for all columns with the same value."""
 _NOTHING = object()
 _PASSES = {"passed": True, "failed": False, "below": False}
 
 
 def render_comparison(comparison: Mapping[str, Any], models: Sequence[Compared], folder: Path | None = None) -> str:
-    """Return the page of ``models`` as the text of one HTML file in ASCII; it counts the examples that it omits.
+    """Return the page of ``models`` as one ASCII HTML file; if it omits examples, it shows their number.
 
-    Links to files are relative to ``folder``, by default the working folder.
+    Links to files are relative to ``folder``, which defaults to the working directory.
     """
     by_label = {model.label: model for model in models}
     columns = _columns(comparison, by_label)
@@ -91,7 +91,7 @@ def _columns(comparison: Mapping[str, Any], models: Mapping[str, Compared]) -> S
 
 
 def _page_of(model: Mapping[str, Any], shown: Compared) -> str:
-    """Return the address of the page of one model, relative to this page; "" if that page does not exist."""
+    """Return the address of a model's own page relative to this page, or "" if the model has no page."""
     return f"{quote(model['folder'])}/{_PAGE}" if Path(shown.folder, _PAGE).is_file() else ""
 
 
@@ -102,7 +102,7 @@ def _summary(overview: Mapping[str, Any]) -> str:
 
 
 class _Across(NamedTuple):
-    """The results of one example, one for each model; None if a model has no result."""
+    """One example's results in the order of the models; a missing result is None."""
 
     results: Sequence[ExampleResult | None]
     present: Sequence[ExampleResult]
@@ -111,9 +111,9 @@ class _Across(NamedTuple):
 
 
 def columns_data(overview: Mapping[str, Any], columns: Sequence[Compared]) -> ReportData:
-    """Return the data of the page; ``overview`` describes the models, ``columns`` have their results.
+    """Return the page's data; ``overview`` describes the models, and ``columns`` has their results.
 
-    If the examples do not fit, the page drops examples with equal results first, and counts dropped examples by task.
+    If the page cannot hold all examples, first drop those with equal results; count the dropped examples of each task.
     """
     tasks = _tasks(columns)
     held, starts = [*tasks.values()], [*map(_start, tasks.values())]
@@ -121,9 +121,9 @@ def columns_data(overview: Mapping[str, Any], columns: Sequence[Compared]) -> Re
     def text_of(number: int, place: int) -> str:
         return _encoded_row(held[number][place], starts[number])
 
-    # If the results of an example do not differ, all models have the status of the first.
+    # If the models' results do not differ, all models have the same status as the first model.
     ranks = [[0 if row.differs else 1 + (row.present[0].outcome.status == "passed") for row in rows] for rows in held]
-    # A page of more than twice the size of one model's page opens too slowly.
+    # A page more than twice as large as a single model's page opens too slowly.
     chosen = most_telling(ranks, text_of, 2 * MAX_CHARACTERS)
     results = [result for column in columns for result in column.results]
     tags = {*chain.from_iterable(map(TAGS, results))}
@@ -139,7 +139,7 @@ def columns_data(overview: Mapping[str, Any], columns: Sequence[Compared]) -> Re
 
 
 def _tasks(columns: Sequence[Compared]) -> dict[str, list[_Across]]:
-    """Return the rows of each task, in the order of the first column that has them."""
+    """Return each task's rows in data order, or else in the order of the first column that has each row."""
     held = [
         {(asked.task, asked.id): result for result in column.results for asked in (result.question,)}
         for column in columns
@@ -160,20 +160,20 @@ def _across(results: Sequence[ExampleResult | None]) -> _Across:
     differs = len({None if result is None else result.outcome.status for result in results}) > 1 or _scored_apart(
         present
     )
-    # Most examples have a result of every model: one list serves for both.
+    # Most examples have a result for every model, so one list can serve for both fields.
     return _Across(present if len(present) == len(results) else results, present, differs, _prompts_differ(present))
 
 
 def _scored_apart(present: Sequence[ExampleResult]) -> bool:
-    """Return True if named scores of an eval function differ."""
+    """Return True if an eval function's metrics differ between models."""
     first = present[0]
     return first.question.metric == METRIC and any(each.outcome.metrics != first.outcome.metrics for each in present)
 
 
 def _prompts_differ(present: Sequence[ExampleResult]) -> bool:
-    """Return True if models got different prompts; compare hashes if the results have no prompts."""
+    """Return True if the models got different prompts; if results lack prompts, compare hashes."""
     hashes = {result.question.hash for result in present}
-    # The hash covers the prompt: if it is the same, the texts need not be read.
+    # The hash covers the prompt, so equal hashes mean that there is no need to read the texts.
     if len(hashes) == 1 and "" not in hashes:
         return False
     if all(result.prompt for result in present):
@@ -183,8 +183,9 @@ def _prompts_differ(present: Sequence[ExampleResult]) -> bool:
 
 
 def _start(rows: Sequence[_Across]) -> PromptStart:
-    """Return the beginning that all prompts of a task share."""
-    # Of equal prompts, one is enough, unless the task has a single row: the row has the prompt for all columns.
+    """Return the common beginning of a task's prompts."""
+    # Use one of several equal prompts. But if a task has a single row, use all of them: that row stores the shared
+    # prompt.
     same = len(rows) > 1
     return common_start(
         [each for row in rows for each in (row.present[:1] if same and not row.prompts_differ else row.present)]
@@ -201,7 +202,7 @@ def _encoded_row(row: _Across, start: PromptStart) -> str:
 
 
 def _beside(fields: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a column that differ from the ``shared`` fields; a shared field that it lacks is None."""
+    """Return a column's fields that differ from the ``shared`` fields; use None for a shared field that it lacks."""
     own = {name: value for name, value in fields.items() if shared.get(name, _NOTHING) != value}
     return own if shared.keys() <= fields.keys() else {**own, **{name: None for name in shared if name not in fields}}
 
@@ -221,9 +222,9 @@ def _tally(task: str, rows: Sequence[_Across], chosen: Mapping[int, str]) -> dic
 
 
 def _flips(rows: Sequence[_Across]) -> list[dict[str, int]]:
-    """Count, for each model, failed examples, and examples that only this model or only the best model passed."""
+    """Count the examples that each model did not pass, and those that only it or only the best model passed."""
     columns = [list(map(_passes, results)) for results in zip(*(row.results for row in rows), strict=True)]
-    # The first column is the best model's, which is compared with the second model.
+    # The first column is the best model, so compare it with the second model.
     beside = [columns[min(1, len(columns) - 1)], *columns[:1] * (len(columns) - 1)]
     found = []
     for own, other in zip(columns, beside, strict=True):

@@ -1,4 +1,4 @@
-"""Collect the data of a page: the board, facts from the results, and the examples of each task."""
+"""Collect a page's data: the leaderboard, facts from the results, and each task's examples."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ MAX_CHARACTERS = 30_000_000
 _SHORTEST_PREFIX = 200
 _BINS = 24
 _LABEL = 26
-# Above this ratio of the slowest to the fastest, equal bins would put almost everything into the first.
+# Above this ratio of the slowest to the fastest answer, almost all answers would be in the first of equal bins.
 _WIDE = 20.0
 TAGS = attrgetter("question.tags")
 _OF_SCORES = ("kind", "metric", "min_score", "verdict", "old", "ci95")
 _QUANTILES = {"median": (0.5, 1), "p95": (0.95, LEAST["p95_ms"]), "p99": (0.99, 100)}
-"""Shares of quantiles, and the fewest values that each needs."""
+"""The share of each quantile, and the minimum number of values that it needs."""
 _FLIPPED = ("worse", "better")
 
 
 @dataclass(frozen=True, slots=True)
 class ReportData:
-    """The data blocks of the page: ``overview`` is a JSON value, ``tasks`` the JSON text of each task's examples."""
+    """The page's data blocks: ``overview`` is a JSON value, and ``tasks`` has the JSON text of each task's examples."""
 
     overview: Mapping[str, Any]
     tasks: Sequence[str]
@@ -57,7 +57,7 @@ def report_data(
     comparison: Mapping[str, Any] | None,
     baseline: Mapping[tuple[str, str], ExampleResult],
 ) -> ReportData:
-    """Return all data of the page; if it is too large, count and drop the least informative examples."""
+    """Return the page's data; if it is too large, drop the least informative examples and count them."""
     gate = dict(board.get("gate") or {})
     of_the_gate = gate.pop("comparison", None)
     comparison = of_the_gate if comparison is None else comparison
@@ -89,7 +89,7 @@ def report_data(
         "board": {**board, "tasks": rows, "gate": gate or None},
         "off": is_off(gate) if gate else bool(board.get("complete")),
         "sentence": sentence(board, comparison),
-        # The flipped examples are among the examples of their tasks.
+        # Omit the flipped examples, because the tasks' examples include them.
         "comparison": comparison and {name: each for name, each in comparison.items() if name not in _FLIPPED},
         "scores": _scores(board, comparison, floor),
         "breakdown": page_columns(CATEGORIES, ()),
@@ -97,7 +97,7 @@ def report_data(
         "examples": [*map(_tally, tasks, held, chosen, repeat(flips))],
         "latency": latency_facts([ms for result in results if (ms := result.answer.latency_ms) is not None]),
         "command": command(manifest),
-        # By task: the text before the name of an example's item, and the options after it.
+        # For each task: the start of its rerun command's node ids, and the command's options.
         "rerun": {row["task"]: rerun_parts(manifest, str(row["path"])) for row in rows if row.get("path")},
         "has_baseline": bool(baseline) or comparison is not None,
     }
@@ -105,7 +105,7 @@ def report_data(
 
 
 def sentence(board: Row, comparison: Row | None) -> str:
-    """Return the sentence below the verdict of a board, given as JSON values."""
+    """Return the sentence below the verdict of ``board``, which holds JSON values."""
     gate = board.get("gate") or {}
     if comparison is None and gate.get("verdict") in ("pass", "examples"):
         correct = sum(row["correct"] for row in board.get("tasks", ()))
@@ -116,13 +116,13 @@ def sentence(board: Row, comparison: Row | None) -> str:
 
 
 def short_labels(labels: Sequence[str]) -> list[dict[str, str]]:
-    """Return ``{"short": ...}`` for each long label, and ``{}`` for other labels; different labels stay different."""
+    """Return ``{"short": ...}`` for each long label and ``{}`` for others; different labels stay different."""
     short = Screen().names(labels, _LABEL)
     return [{} if one == label else {"short": one} for label, one in zip(labels, short, strict=True)]
 
 
 def _scores(board: Row, comparison: Row | None, floor: float | None) -> dict[str, Any]:
-    """Return columns and rows of the table of scores, each row with its change against the baseline."""
+    """Return the columns and rows of the table of scores; each row has its change since the baseline."""
     tasks, overall, found = board.get("tasks", ()), board.get("overall_score"), comparison or {}
     changes = {change["task"]: change_row(change) for change in found.get("tasks", ())}
     rows = [
@@ -154,13 +154,13 @@ def _tasks(names: Iterable[str], results: Iterable[ExampleResult]) -> dict[str, 
 
 
 def common_start(results: Sequence[ExampleResult]) -> PromptStart:
-    """Return the common beginning of all results' prompts, without texts that are too short to store separately."""
-    # Worked examples that all prompts of a task share are often nine tenths of the ledger.
+    """Return the common beginning of all prompts, or an empty one if it is too short to store separately."""
+    # The few-shot examples that a task's prompts share are often nine tenths of a ledger.
     if len(results) < 2:
         return NO_START
     common = results[0].question.prompt
     for result in results:
-        # A prompt may have to be read from a file: stop as soon as the beginning is too short.
+        # To read a prompt may mean to read a file, so stop as soon as the common beginning is too short.
         if not (common := _shared_lines(common, result.question.prompt)):
             break
     if not results[0].question.messages:
@@ -171,7 +171,7 @@ def common_start(results: Sequence[ExampleResult]) -> PromptStart:
 
 
 def _shared_lines(one: str, other: str) -> str:
-    """Return the whole lines that both texts begin with; "" if they are too short."""
+    """Return the whole lines with which both texts begin, or "" if these lines are too short."""
     if not other.startswith(one):
         one = one[: next(place for place, (a, b) in enumerate(zip_longest(one, other)) if a != b)]
     end = one.rfind("\n") + 1
@@ -179,10 +179,10 @@ def _shared_lines(one: str, other: str) -> str:
 
 
 def most_telling(tasks: Sequence[Iterable[int]], text_of: Callable[[int, int], str], most: int) -> list[dict[int, str]]:
-    """Return each task's encoded examples to embed, by place: the most informative, in fair shares for the tasks.
+    """Return the encoded text of each task's most informative examples, by place; tasks get fair shares.
 
-    ``tasks`` are the ranks of each task's examples: rank 0 of any task precedes rank 1. The examples of all tasks have
-    at most ``most`` characters together.
+    ``tasks`` has the ranks of each task's examples; examples of rank 0 in any task precede those of rank 1. The texts
+    have at most ``most`` characters in total.
     """
     chosen: list[dict[int, str]] = [{} for _ in tasks]
     size = 0
@@ -217,18 +217,17 @@ def _tally(task: str, results: Sequence[ExampleResult], chosen: Mapping[int, str
 
 
 def encode_task(start: PromptStart, chosen: Mapping[int, str]) -> str:
-    """Return the data block of a task, its examples by place."""
+    """Return a task's data block, with its examples in the order of their places."""
     messages = f'"messages":{encode(page_messages(start.messages))},' if start.messages else ""
     examples = ",".join(text for _, text in sorted(chosen.items()))
     return f'{{"prefix":{encode(start.text)},{messages}"examples":[{examples}]}}'
 
 
 def latency_facts(values: Sequence[float]) -> dict[str, Any] | None:
-    """Return count, quantiles in ms and ``bins`` of [low, high, count]; None without a value.
+    """Return the count, quantiles in ms, and ``bins`` of (low, high, count); return None if there are no values.
 
-    A quantile of too few values is None.
-
-    Bins are of equal width, or of equal ratio if the values span more than a factor of 20.
+    A quantile with too few values is None. Bins have equal widths, or equal ratios if the values span more than a
+    factor of 20.
     """
     if not values:
         return None

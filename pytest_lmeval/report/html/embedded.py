@@ -1,4 +1,4 @@
-"""Give the page the images and audio of its messages: small files as bytes, other files as links."""
+"""Add the images and audio of messages to the page: embed small files, and link to other files."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from pytest_lmeval.records.recorded import is_media
 from pytest_lmeval.types import Media
 
 MOST_BYTES = 200_000
-"""The size of the largest file that the page embeds."""
+"""The maximum size of an embedded file in bytes."""
 MOST_IN_ALL = 20_000_000
-"""The most bytes of all files that the page embeds."""
+"""The maximum total size of all embedded files in bytes."""
 _SHOWN = frozenset((*OF_KIND["image"], *OF_KIND["audio"]))
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -31,11 +31,12 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 def media_blocks(
     tasks: Iterable[tuple[str, str]], folders: Mapping[str, Sequence[Path]], page: Path
 ) -> Iterator[tuple[str, str]]:
-    """Yield the id and the JSON of each block with media for a page in the folder ``page``.
+    """Yield the id and JSON of each media block for a page in the folder ``page``.
 
-    ``tasks`` are the names and the JSON of tasks on the page; ``folders`` may have the files of each task's prompts.
-    The block ``media`` has an entry for each SHA-256: ``is`` is the format and the size. ``here`` is True if another
-    block has the bytes, ``link`` is the address of the file, and ``is_large`` is True for other bytes that exist.
+    ``tasks`` has the name and JSON of each task on the page; ``folders`` has the folders that may contain the files of
+    a task's prompts. The block ``media`` has an entry for each SHA-256. The entry's ``is`` is the format and size.
+    ``here`` is True if another block embeds the file. Otherwise, ``link`` is the file's address, or ``is_large`` is
+    True if the file exists but has no address.
     """
     found: dict[str, dict[str, Any]] = {}
     left = MOST_IN_ALL
@@ -61,7 +62,7 @@ def media_blocks(
 def _media_in(
     tasks: Iterable[tuple[str, str]], folders: Mapping[str, Sequence[Path]]
 ) -> Iterator[tuple[Media, Sequence[Path]]]:
-    """Yield the media on the page, with their folders; media of examples that did not pass come first."""
+    """Yield the page's media with their folders; media of passed examples come last."""
     parsed = [(folders.get(name, ()), json.loads(text)) for name, text in tasks]
     held = [(among, example) for among, task in parsed for example in task["examples"]]
     held.sort(key=lambda each: each[1].get("status") == "passed")
@@ -81,10 +82,10 @@ def _records_in(value: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _read(media: Media, folders: Sequence[Path]) -> tuple[Path, bytes] | None:
-    """Return the file that has the bytes of ``media``, and the bytes; None if there is no such file."""
+    """Return the path and content of the file for ``media``, or None if there is no such file."""
     for path in (spilled_path(media.sha256), *(folder / media.source for folder in folders)):
         try:
-            # Names in a ledger may be wrong: do not wait for a pipe.
+            # A ledger may name the wrong file, such as a pipe: do not wait for it.
             if path.is_file() and path.stat().st_size == media.size:
                 known = Media(media.kind, media.type, media.sha256, media.size, media.source, str(path))
                 return path, read(known)
@@ -94,7 +95,7 @@ def _read(media: Media, folders: Sequence[Path]) -> tuple[Path, bytes] | None:
 
 
 def _address(media: Media, data: bytes) -> str:
-    """Return the ``data:`` address of an image or audio; "" if the page cannot embed it."""
+    """Return the ``data:`` address of an image or audio, or "" if the page cannot embed it."""
     found = type_of(data)
     if len(data) > MOST_BYTES or found not in _SHOWN or media.kind not in OF_KIND:
         return ""
@@ -103,7 +104,7 @@ def _address(media: Media, data: bytes) -> str:
 
 
 def link(path: Path, page: Path) -> str:
-    """Return the address of a file, relative to the folder of a page; "" on another drive."""
+    """Return a file's address relative to the page's folder, or "" if the file is on another drive."""
     try:
         return quote(Path(os.path.relpath(path, page)).as_posix())
     except ValueError:  # on another drive

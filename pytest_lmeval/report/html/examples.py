@@ -1,4 +1,4 @@
-"""Turn one example into fields for the page, with short keys and without empty or repeated values."""
+"""Turn an example into fields for the page, without empty or repeated values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Flips = Mapping[tuple[str, str], Flip]
 
 
 class PromptStart(NamedTuple):
-    """The text and the messages with which all prompts of a task begin."""
+    """The text and messages with which all of a task's prompts begin."""
 
     text: str = ""
     messages: tuple[Message, ...] = ()
@@ -26,7 +26,7 @@ NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 def urgency(result: ExampleResult, flip: Flip) -> int:
-    """Return the rank of an example; if the page cannot hold all examples, it embeds the lowest ranks first."""
+    """Return an example's rank; if the page cannot hold all examples, it embeds those with the lowest ranks."""
     status = result.outcome.status
     reasons = (
         flip == "worse",
@@ -44,9 +44,9 @@ def urgency(result: ExampleResult, flip: Flip) -> int:
 def example_fields(
     now: ExampleResult, start: PromptStart = NO_START, against: Mapping[str, object] = NOTHING
 ) -> dict[str, Any]:
-    """Return the fields of an example for the page, without empty ones.
+    """Return the non-empty fields of an example for the page.
 
-    The fields omit the ``start`` that all prompts of the task share. ``against`` are the fields of a comparison.
+    The prompt omits ``start``, which all prompts of the task share. ``against`` has the fields from a comparison.
     """
     question, answer, outcome = now.question, now.answer, now.outcome
     fields = {
@@ -85,7 +85,7 @@ def example_fields(
 
 
 def page_messages(messages: Sequence[Message]) -> Sequence[object]:
-    """Return the messages of a prompt as JSON, cut like other texts of the page."""
+    """Return a prompt's messages as JSON, cut like the page's other texts."""
     from pytest_lmeval.report.html.messages import shown_messages
 
     return shown_messages(messages)
@@ -105,7 +105,7 @@ def _wanted(result: ExampleResult) -> Sequence[str]:
 
 
 def _item(result: ExampleResult) -> str:
-    """Return the name of a result's item as a command needs it; "" if it equals the id."""
+    """Return the item's name as a command needs it, or "" if it equals the example's id."""
     question = result.question
     name = node_name(question.item) if question.item else item_name(question.id)
     return "" if name == question.id else name
@@ -134,19 +134,19 @@ def _answer(output: str, prediction: str | None) -> dict[str, Any]:
 
 
 def is_scored_by_function(result: ExampleResult) -> bool:
-    """Return True for the result of an eval function, even if its code is not known."""
+    """Return True if an eval function made the result, even if its source code is not known."""
     return result.metric == METRIC and not result.outputs
 
 
 def filled(fields: Mapping[str, Any]) -> dict[str, Any]:
-    # The number 0 is a value.
+    # Keep the number 0, which is not an empty value.
     return {name: value for name, value in fields.items() if value or (value == 0 and value is not False)}
 
 
 def extracted_span(output: str, prediction: str) -> tuple[int, int] | None:
-    """Return start and end, in UTF-16 units, of the prediction in the output.
+    """Return the start and end of ``prediction`` in ``output``, in UTF-16 code units.
 
-    Return None if the output contains it in several places, does not contain it, or equals it except for whitespace.
+    Return None if ``output`` does not contain ``prediction`` exactly once, or equals it except for outer whitespace.
     """
     if not prediction or output.strip() == prediction.strip() or output.count(prediction) != 1:
         return None

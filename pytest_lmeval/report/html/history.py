@@ -1,4 +1,4 @@
-"""Render the page of a history, without scripts: for each task, a plot of its scores over time and a table."""
+"""Render the page of a history without scripts: for each task, a plot of scores over time and a table."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pytest_lmeval.report.tables import HISTORY, drop_text, history_row, interva
 
 _HEIGHT, _TOP, _BOTTOM = 240, 24, 34
 _EDGES = (6.0, 97.0)
-"""The places of the first and the last run, in percent of the width."""
+"""The positions of the first and last runs, as percentages of the width."""
 _ROOM = 16.0
-"""The least distance of two labels, in percent of the width: on a phone, a label is as wide."""
+"""The minimum distance between two labels, as a percentage of the width; a label on a phone is that wide."""
 _SHAPES = 6
-"""The number of different colours and shapes; further models reuse them, and the table names all models."""
+"""The number of different colours and shapes; further models reuse them, but the table names every model."""
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _CHANCE = (
     "A triangle marks a score that fell since the model's run before: the gate's test compared the examples that both "
@@ -29,7 +29,7 @@ _Places = Mapping[str, float]
 
 
 def render_history(found: History, folder: Path = Path()) -> str:
-    """Return the page as the text of one HTML file in ASCII for ``folder``; it links to the pages of runs."""
+    """Return the page as one ASCII HTML file; its links to runs' pages are relative to ``folder``."""
     style = f"\n{part('frame.css')}\n{part('history.css')}"
     body = "".join(_section(task, points, folder) for task, points in found.series.items())
     points = [point for points in found.series.values() for point in points]
@@ -63,7 +63,7 @@ def _section(task: str, points: Sequence[HistoryPoint], folder: Path) -> str:
 
 
 def _run(point: HistoryPoint, folder: Path) -> str:
-    """Return the time of a run as HTML, with a link to its page if that exists."""
+    """Return a run's time as HTML; link it to the run's page if there is a page."""
     page = Path(point.path).with_name("report.html")
     when = html_text(_shown(point.timestamp))
     address = link(page, folder) if page.is_file() else ""
@@ -101,7 +101,7 @@ def _axis() -> str:
 
 
 def _dates(points: Sequence[HistoryPoint], places: _Places) -> str:
-    """Return the dates of runs below the plot, as many as fit."""
+    """Return as many dates of runs as fit below the plot."""
     shown, room = [], -_ROOM
     dates = {places[point.path]: _time(point.timestamp) for point in points}
     years = {date.year for date in dates.values() if date}
@@ -119,7 +119,7 @@ def _anchor(x: float, edge: float) -> str:
 
 
 def _changes(points: Sequence[HistoryPoint], places: _Places) -> Iterator[str]:
-    """Yield a line at each change of the suite, with its label if the label fits."""
+    """Yield a line for each change of the suite, and a label if there is space."""
     room = -_ROOM
     for x in dict.fromkeys(places[point.path] for point in points if point.changed):
         yield f'<line class=changed x1="{x:g}%" x2="{x:g}%" y1="{_TOP - 6}" y2="{_y(0.0):g}"/>'
@@ -160,7 +160,7 @@ def _mark(number: int) -> str:
 
 
 def _places(points: Sequence[HistoryPoint]) -> dict[str, float]:
-    """Return the place of each run on the time axis in percent; runs with equal times are placed side by side."""
+    """Return each run's position on the time axis in percent; if all runs have the same time, spread them evenly."""
     times = [0.0 if (time := _time(point.timestamp)) is None else time.timestamp() for point in points]
     (left, right), first, last = _EDGES, min(times), max(times)
     if last <= first:
@@ -184,5 +184,5 @@ def _shown(timestamp: str) -> str:
 
 
 def _y(score: float) -> float:
-    # The plot shows a value below 0 or above 1 at its edge; the table has the value.
+    # The plot shows values below 0 or above 1 at its edge; the table shows the actual values.
     return round(_TOP + (1 - min(1.0, max(0.0, score))) * (_HEIGHT - _TOP - _BOTTOM), 1)

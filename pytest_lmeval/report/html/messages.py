@@ -1,4 +1,4 @@
-"""The messages of a prompt that is a conversation, as the page shows them."""
+"""Prepare the messages of prompts for the page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_lmeval.types import ExampleResult, Message
 
 
 def shown_messages(messages: Sequence[Message]) -> Sequence[object]:
-    """Return the messages of a prompt as JSON; if they are too long, cut each, or cut the text of all of them."""
+    """Return a prompt's messages as JSON; if they are too long, cut each message, or the text of all messages."""
     shown = fitted([message.to_json() for message in messages], LONGEST_SHOWN)
     if isinstance(shown, list) and len(encode(shown)) <= 2 * LONGEST_SHOWN:
         return shown
@@ -21,7 +21,7 @@ def shown_messages(messages: Sequence[Message]) -> Sequence[object]:
 
 
 def common_messages(results: Sequence[ExampleResult], shortest: int) -> tuple[Message, ...]:
-    """Return the messages that all prompts begin with; none if they have fewer than ``shortest`` characters."""
+    """Return the messages with which all prompts begin, or none if they have fewer than ``shortest`` characters."""
     common = results[0].question.messages
     for result in results:
         pairs = zip(common, result.question.messages, strict=False)

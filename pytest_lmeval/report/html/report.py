@@ -1,6 +1,6 @@
-"""Assemble the page from its parts in ``page/`` and from data in inert JSON.
+"""Assemble the page from its parts in ``page/``, and from data as inert JSON.
 
-Browsers that run no scripts show the verdict and the scores as plain HTML.
+Without scripts, a browser shows the verdict and the scores as plain HTML.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def render_report(
     baseline: Baseline = _NOTHING,
     folder: Path | None = None,
 ) -> str:
-    """Return the report as the text of one HTML file in ASCII.
+    """Return the report as one ASCII HTML file.
 
-    ``board`` is the JSON of the leaderboard, ``comparison`` the JSON of its comparison with a baseline, and
-    ``baseline`` the baseline's results by (task, id). The page of a very large run contains the most informative
-    examples, and counts the examples that it omits. Links to files are relative to ``folder``, by default the working
-    folder.
+    ``board`` is the JSON of the leaderboard, ``comparison`` is the JSON of its comparison with a baseline, and
+    ``baseline`` has the baseline's results by (task, id). The page of a very large run contains only the most
+    informative examples, and shows how many it omits. Links to files are relative to ``folder``, which defaults to the
+    working directory.
     """
     data = report_data(board, results, comparison, baseline)
     title = html_text(f"{board.get('adapter', '')} - evaluation report")
@@ -55,9 +55,9 @@ def render_report(
 
 
 def page_text(data: ReportData, title: str, summary: str, folders: Folders, folder: Path | None) -> str:
-    """Return the text of a page for ``folder`` with these data, in ASCII; ``title`` and ``summary`` are HTML.
+    """Return an ASCII page with ``data`` and with links relative to ``folder``; ``title`` and ``summary`` are HTML.
 
-    ``folders`` may have, for each task, the images, audio and files of its prompts.
+    ``folders`` has, for each task, the folders that may contain the images, audio and other files of its prompts.
     """
     style = "\n" + "\n".join(map(part, _STYLES))
     script = "\n".join(part(f"{name}.js") for name in _SCRIPTS)
@@ -79,7 +79,7 @@ def write_report(
     comparison: Mapping[str, Any] | None = None,
     baseline: Baseline = _NOTHING,
 ) -> None:
-    """Write the report; if that fails, raise OSError and leave an older file unchanged."""
+    """Write the report; if that fails, raise OSError and leave an existing file unchanged."""
     page = Path(path)
     write_atomically(page, render_report(board, results, comparison, baseline, page.parent).encode("ascii"))
 
@@ -87,7 +87,7 @@ def write_report(
 def _blocks(data: ReportData, folders: Folders, folder: Path) -> list[str]:
     overview = json.dumps(data.overview, allow_nan=False, separators=(",", ":"))
     texts = [("report-data", overview), *((f"task-{number}", task) for number, task in enumerate(data.tasks))]
-    # Only a record of media has this name in a message; in texts, quotes are escaped.
+    # Only a media record has this key: JSON escapes the quotes in texts.
     if any('"sha256":"' in task for task in data.tasks):
         from pytest_lmeval.report.html.embedded import media_blocks
 
@@ -97,19 +97,19 @@ def _blocks(data: ReportData, folders: Folders, folder: Path) -> list[str]:
 
 
 def folders_of(path: str, manifest: Mapping[str, Any]) -> Sequence[Path]:
-    """Return the folders in which a task file at ``path`` may be, by the manifest of its run."""
-    # The root is relative to the folder of the run; a later command may run in the root.
+    """Return the folders that may contain the task file at ``path``, according to its run's manifest."""
+    # The root is relative to the run's working directory; a later command may run in the root.
     return [Path(str(manifest.get("rootdir", "")), path).parent, Path(path).parent]
 
 
 def inert(ascii_json: str) -> str:
-    """Return JSON that cannot end the script element that contains it."""
-    # JSON has these characters in strings only. Without them, no value can end its block or open a tag.
+    """Escape JSON so that it cannot end the script element that contains it."""
+    # JSON has these characters only in strings. Without them, no value can end its block or open a tag.
     return ascii_json.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def policy(style: str, script: str) -> str:
-    """Return the content security policy of a page with this style and script."""
+    """Return the content security policy of a page with ``style`` and ``script``."""
     rules = {
         "default-src": "'none'",
         "script-src": _hash(script),
@@ -129,12 +129,12 @@ def _hash(text: str) -> str:
 
 
 def part(name: str) -> str:
-    """Return the content of a file of the page."""
+    """Return the content of the file ``page/NAME``."""
     return (Path(__file__).with_name("page") / name).read_text(encoding="ascii")
 
 
 def summary_html(board: Mapping[str, Any], comparison: Mapping[str, Any] | None = None) -> str:
-    """Return the headline, the reasons, the coverage of the baseline and a row per task, as escaped ASCII."""
+    """Return the headline, the scores, the gate's reasons and the baseline's coverage, as HTML in escaped ASCII."""
     gate = board.get("gate") or {}
     lines = [*gate.get("reasons", ()), *gate.get("warnings", ()), *(comparison or {}).get("coverage", ())]
     lines.append(baseline_line(gate))
@@ -155,7 +155,7 @@ def _headline(board: Mapping[str, Any], gate: Mapping[str, Any]) -> str:
 
 
 def html_table(columns: Sequence[Column], rows: Sequence[Row], firsts: Sequence[str] = ()) -> str:
-    """Return a table as HTML in escaped ASCII; ``firsts`` are the first cells of its rows if these are HTML."""
+    """Return a table as HTML in escaped ASCII; ``firsts`` replaces the first cell of each row with HTML."""
     headings, lines, _ = text_table(columns, rows)
     head = '</th><th scope="col">'.join(headings)
     body = "".join(map(_html_row, lines, firsts or repeat(""))).encode("ascii", "xmlcharrefreplace").decode("ascii")
@@ -168,5 +168,5 @@ def _html_row(cells: Sequence[str], html: str) -> str:
 
 
 def html_text(value: object) -> str:
-    """Return a text as escaped ASCII for HTML, with invisible characters spelled out."""
+    """Return a text as escaped ASCII for HTML, with invisible characters made visible."""
     return escape(printable(str(value), keep="")).encode("ascii", "xmlcharrefreplace").decode("ascii")

@@ -1,4 +1,4 @@
-"""Turn an example of an eval function into the fields of the page: its repeats, each with its steps."""
+"""Turn an eval function's result into fields for the page: its repeats and their steps."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from pytest_lmeval.text import LONGEST_SHOWN, cut
 from pytest_lmeval.types import ExampleResult
 
 MOST_STEPS = 2_000
-"""The most steps of a repeat that the page shows: the first and the last ones."""
+"""The maximum number of a repeat's steps on the page, half of them from the start and half from the end."""
 MOST_TEXT = 400_000
-"""The most characters of all inputs and outputs of an example; if they are longer, the same limit shortens each."""
+"""The length in characters above which an example's inputs and outputs are shortened, all to the same limit."""
 _SIDES = ("input", "output", "thoughts")
 _SHORTEST = 100
 _TOO_MUCH = 1e15
-# ``majority_score`` is the result of a vote among predictions, which functions do not have.
+# ``majority_score`` comes from a vote among predictions, but eval functions have no predictions.
 _SHOWN_APART = frozenset(
     (OUTPUT, "notes", "steps", "reason", "repeats", DECIDED_BY, DURATION, FUNCTION, WHY, "majority_score")
 )
 
 
 def function_fields(result: ExampleResult) -> dict[str, Any]:
-    """Return the fields that replace the details of an eval function's example; values in a ledger may have any type.
+    """Return fields that replace an eval function's details; values from a ledger may have any type.
 
-    ``runs`` has an entry for each repeat, with ``output``, ``reason``, ``decided_by``, ``notes`` and ``steps``, and the
-    number of steps that are ``left_out`` in the middle.
+    ``runs`` has an entry for each repeat, with its ``output``, ``reason``, ``decided_by``, ``why``, ``notes`` and
+    ``steps``. ``left_out`` is the number of steps omitted from the middle.
     """
     details = result.details
     given = details.get("repeats")
@@ -114,7 +114,7 @@ def _shortened(step: dict[str, Any], longest: int) -> dict[str, Any]:
 
 
 def fitted(value: Any, longest: int) -> Any:
-    """Return a JSON value of about ``longest`` characters at most; keep a conversation's form if possible."""
+    """Cut a JSON value to about ``longest`` characters; if possible, keep the messages of a conversation separate."""
     if isinstance(value, str):
         return cut(value, longest)
     text = encode(value)

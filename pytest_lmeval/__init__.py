@@ -1,6 +1,6 @@
-"""Run language-model evals as pytest tests, or without pytest from Python.
+"""Run language-model evals as pytest tests, or from Python without pytest.
 
-Public names are importable from this package and loaded on first use.
+Import all public names from this package; Python loads the module of a name on its first use.
 """
 
 from __future__ import annotations

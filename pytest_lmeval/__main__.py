@@ -1,4 +1,4 @@
-"""``python -m pytest_lmeval`` runs the command ``lmeval``."""
+"""Run the command ``lmeval`` as ``python -m pytest_lmeval``."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from pytest_lmeval.numbers import Number
 
 
 class MaxErrors:
-    """``--lm-max-errors``: a count of examples, or a share of the collected ones (``2%``)."""
+    """The value of ``--lm-max-errors``: a number of examples, or a percentage of the collected examples (``2%``)."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -34,7 +34,7 @@ class MaxErrors:
 
 
 def given(text: str) -> str:
-    """Return ``text``; raise an error if it is blank, as after an unset variable that was meant to name a file."""
+    """Return ``text``; raise an error if it is blank, for example because a shell variable is unset."""
     if not text.strip():
         raise argparse.ArgumentTypeError("expected a value, got an empty text")
     return text
@@ -48,7 +48,7 @@ def number(
     below: float = math.inf,
     whole: bool = False,
 ) -> Callable[[str], Any]:
-    """Return a parser for numbers, with the arguments of :class:`pytest_lmeval.numbers.Number`."""
+    """Return a parser for the numbers that :class:`pytest_lmeval.numbers.Number` allows with these arguments."""
     allowed = Number(low, high, above=above, below=below, whole=whole)
 
     def parse(text: str) -> Any:
@@ -66,7 +66,7 @@ def whole(low: int) -> Callable[[str], int]:
 
 
 def named(allowed: Number) -> Callable[[str], tuple[str, float]]:
-    """Return a parser for ``NAME=VALUE``; ``allowed`` describes the values."""
+    """Return a parser for ``NAME=VALUE`` with an ``allowed`` value."""
 
     def parse(text: str) -> tuple[str, float]:
         name, _, value = text.rpartition("=")
@@ -90,7 +90,7 @@ named_amount = named(Number(0))
 
 
 def shard(text: str) -> tuple[int, int]:
-    """Parse ``I/N``, which means part I of N, counted from 1."""
+    """Parse ``I/N``, which selects part I of N parts; the first part is 1."""
     part, slash, parts = text.partition("/")
     if not (slash and part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
         raise argparse.ArgumentTypeError(f"expected I/N, the I-th of N parts, such as 1/4, got {text!r}")
@@ -129,7 +129,7 @@ THINK_TAGS = ("<think>", "</think>")
 
 
 def think_tags(text: str) -> tuple[str, str] | None:
-    """Parse ``OPEN,CLOSE``, the tags around a model's thoughts, or ``none``, which becomes None."""
+    """Parse ``OPEN,CLOSE``, the tags around a model's thoughts; return None for the text ``none``."""
     if text == "none":
         return None
     start, _, end = text.partition(",")

@@ -25,10 +25,10 @@ def encode_json(value: Any) -> bytes:
 
 
 def write_atomically(path: Path, data: bytes | Iterable[bytes]) -> None:
-    """Write ``data``, or its parts in order, to ``path``; replace a regular file completely or not at all.
+    """Write ``data``, or its parts in order, to ``path``; if this fails, leave an existing regular file unchanged.
 
-    Create missing folders and follow links. If ``path`` is a device or a pipe, send the data there. Raise OSError for
-    any other path, such as a folder.
+    Create missing folders and follow links. If ``path`` is a device or a pipe, send the data there. Raise OSError if
+    ``path`` is a folder or a socket.
     """
     if is_stream(path):
         return _send(path, data)
@@ -51,25 +51,25 @@ def write_atomically(path: Path, data: bytes | Iterable[bytes]) -> None:
 
 
 def is_stream(path: Path) -> bool:
-    """Return True if ``path`` is a device or a pipe, or links to one."""
+    """Return True if ``path``, after following links, is a device or a pipe."""
     mode = _mode(path) or 0
     return stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or stat.S_ISFIFO(mode)
 
 
 def link_target(path: Path) -> Path:
-    """Return the target of the link at ``path``, even if it is missing; return other paths unchanged."""
+    """Return the target of a link, even if the target is missing; return any other path unchanged."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def remove_file(path: Path) -> None:
-    """Remove the regular file at ``path``, or the target of a link there; do nothing for other paths."""
+    """Remove the regular file at ``path``, after following links; do nothing if there is no such file."""
     mode = _mode(path)
     if mode is not None and stat.S_ISREG(mode):
         link_target(path).unlink(missing_ok=True)
 
 
 def move_file(path: Path, to: Path) -> None:
-    """Move the regular file at ``path``, or the target of a link there; do nothing for other paths."""
+    """Move the regular file at ``path``, after following links; do nothing if there is no such file."""
     mode = _mode(path)
     if mode is None or not stat.S_ISREG(mode):
         return
@@ -99,7 +99,7 @@ def _send(path: Path, data: bytes | Iterable[bytes]) -> None:
 
 
 def _opened_pipe(path: Path) -> int:
-    """Open a pipe; raise OSError if no reader opens it within 30 s, because a plain open would wait forever."""
+    """Open a pipe; raise OSError if no reader opens it within 30 s (a plain open would wait forever)."""
     until = time.monotonic() + _READER_WITHIN_S
     while True:
         try:

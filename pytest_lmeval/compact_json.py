@@ -1,4 +1,4 @@
-"""Write JSON values as one line of ASCII, and compare them."""
+"""Encode JSON values as one line of ASCII, and compare JSON values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 def compact_encoder(
     *, allow_nan: bool = False, sort_keys: bool = False, default: Callable[[Any], Any] | None = None
 ) -> Callable[[Any], str]:
-    """Return a function like ``json.dumps`` that writes no whitespace and refuses circular references."""
+    """Return a function like ``json.dumps`` that writes no whitespace and does not check for circular references."""
     options = {"allow_nan": allow_nan, "sort_keys": sort_keys, "check_circular": False}
     return json.JSONEncoder(separators=(",", ":"), default=default, **options).encode
 
@@ -20,7 +20,7 @@ encode = compact_encoder()
 
 
 def json_equal(one: Any, other: Any) -> bool:
-    """Return True if two JSON values are equal, regardless of the order of keys; 1 equals 1.0 but not true."""
+    """Return True if two JSON values are equal; the order of keys does not matter, and 1 equals 1.0 but not true."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, Mapping) and isinstance(other, Mapping):
@@ -31,7 +31,7 @@ def json_equal(one: Any, other: Any) -> bool:
 
 
 def json_key(value: Any) -> str:
-    """Return a text that is the same for two JSON values exactly if they are equal."""
+    """Return the same text for two JSON values if and only if :func:`json_equal` is True for them."""
     return json.dumps(_without_fractions(value), sort_keys=True)
 
 

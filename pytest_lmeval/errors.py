@@ -16,8 +16,8 @@
     ├── ScoringError          a metric gave something that is not a score
     └── SandboxError          the sandbox itself failed
 
-``AdapterError``, ``ScoringError`` and ``SandboxError`` become the status ``error`` (or ``timeout``) of one example. No
-error ever becomes a number.
+``AdapterError``, ``ScoringError`` and ``SandboxError`` become the status ``error`` (or ``timeout``) of one example. An
+error never counts as a score.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _LONGEST_DETAIL = 1000
 class LmevalError(Exception):
     """The base class of every exception this package raises on purpose.
 
-    ``exchanges`` holds the example's requests and responses before this error, if any.
+    ``exchanges`` holds the example's requests and responses before this error.
     """
 
     exchanges: tuple[Any, ...] = ()
 
 
 class UsageError(LmevalError):
-    """The caller asked for something impossible; the message says what works instead."""
+    """The caller asked for something impossible; the message names an alternative."""
 
 
 class UnknownName(UsageError):
@@ -61,11 +61,11 @@ class UnknownName(UsageError):
 
 
 class BadTaskFile(LmevalError):
-    """A task file that cannot run; the message has one line ``path:line: rule field: detail`` per fault."""
+    """A task file cannot run; each line of the message is one fault, often ``path:line: rule field: detail``."""
 
 
 class RecordRefused(LmevalError):
-    """A record that breaks a rule of its dialect."""
+    """A record breaks a rule of its dialect."""
 
     def __init__(self, rule: str, field: str, detail: str) -> None:
         # Error messages quote the record's text, which may be megabytes long.
@@ -76,12 +76,12 @@ class RecordRefused(LmevalError):
 
 
 class AdapterError(LmevalError):
-    """The adapter raised, or returned something that is not a response.
+    """The adapter raised an exception, or returned something other than a response.
 
-    Errors with the same cause have equal values of ``cause``, even if their texts differ. ``retries`` counts the
-    attempts before the last one. ``status`` is the HTTP status of the server's reply, or 0 without a reply. ``said`` is
-    the server's error object: message, type, code, param. ``together`` is the number of requests in the call that
-    raised the error, or 0 if no call raised it.
+    Errors with the same cause may have different messages, but their ``cause`` is equal. ``retries`` counts the
+    attempts before the last attempt. ``status`` is the HTTP status of the server's reply, or 0 if there was no reply.
+    ``said`` holds the message, type, code and param of the server's error object. ``together`` is the number of
+    requests in the call that raised the error, or 0 if no call raised it.
     """
 
     cause = ""
@@ -96,9 +96,9 @@ class AdapterTimeout(AdapterError):
 
 
 class TransientError(AdapterError):
-    """An attempt got no usable response, for example from a busy server; the engine retries.
+    """An attempt failed, for example because the server was busy; the engine retries the request.
 
-    ``retry_after`` is the delay in seconds that the server asked for, if any.
+    ``retry_after`` is the delay in seconds that the server demands, or None.
     """
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
@@ -107,7 +107,7 @@ class TransientError(AdapterError):
 
 
 class RequestRefused(AdapterError):
-    """The server refused only this request, as a content filter may."""
+    """The server or the adapter refused only this request, for example because of a content filter."""
 
 
 class AdapterDown(AdapterError):
@@ -119,21 +119,21 @@ class BudgetSpent(LmevalError):
 
 
 class ScoringError(LmevalError):
-    """A metric raised, or returned something that is not a finite float in [0, 1]."""
+    """A metric raised an exception, or returned something other than a number from 0 to 1."""
 
 
 class SandboxError(LmevalError):
-    """The sandbox could not run a program, so nothing is known about the program."""
+    """The sandbox could not run a program, so the program has no result."""
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
-    """Return ``" did you mean 'x'?"`` for the nearest choice, or an empty string if no choice is near."""
+    """Return ``" did you mean 'x'?"`` for the most similar choice, or an empty string if no choice is similar."""
     near = difflib.get_close_matches(name, list(choices), n=1, cutoff=0.6)
     return f" did you mean {near[0]!r}?" if near else ""
 
 
 def nearest(name: str, choices: Iterable[str], otherwise: str = "") -> str:
-    """Return ``"; did you mean 'x'?"`` for the nearest choice, or ``otherwise`` and all choices if no choice is near.
+    """Return ``"; did you mean 'x'?"``; if no choice is similar, return ``otherwise`` and all choices.
 
     >>> nearest("hat", ["cat", "dog"]), nearest("ox", ["cat", "dog"]), nearest("ox", ["cat", "dog"], "there is")
     ("; did you mean 'cat'?", '', '; there is cat, dog')
@@ -145,6 +145,6 @@ def nearest(name: str, choices: Iterable[str], otherwise: str = "") -> str:
 
 
 def not_one_of(value: object, choices: Iterable[str]) -> str:
-    """Return a message that ``value`` is not a choice, with all choices and the nearest choice."""
+    """Return a message that ``value`` is not one of the choices, with the most similar choice, if any."""
     known = list(choices)
     return f"{value!r:.80} is not one of {', '.join(known)}{nearest(str(value), known)}"

@@ -1,9 +1,9 @@
-"""Carry fields of messages and tool calls that this package does not know, unread, as JSON text.
+"""Store fields of messages and tool calls that this package does not know as JSON text.
 
-The text is an object with up to four parts. ``message`` has fields of the message, and ``calls`` has the fields of each
-call, in order. ``message`` and ``calls`` go back to the server. ``kept`` has fields of an answer that only an
-application's client gets, and ``usage`` has the server's details about tokens. In an answer, a null is a placeholder
-for the answer's thoughts.
+The JSON text is an object with up to four parts. ``message`` holds fields of the message, and ``calls`` holds the
+fields of each call, in order; adapters send both parts to the server. ``kept`` holds fields of an answer that only an
+application's client receives. ``usage`` holds the server's details about tokens. In an answer's fields, null is a
+placeholder for the answer's thoughts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Fields = dict[str, object]
 
 
 class Extra(NamedTuple):
-    """The parts of a packed text."""
+    """The parts of a text from :func:`packed`."""
 
     message: Fields
     calls: Sequence[Fields]
@@ -45,7 +45,7 @@ class Extra(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Extra:
-        """Parse a text of :func:`packed`, or ""."""
+        """Parse a text from :func:`packed`; for "", return empty parts."""
         found = json.loads(text) if text else {}
         return cls(found.get("message", {}), found.get("calls", []), found.get("kept", {}), found.get("usage", {}))
 
@@ -56,19 +56,19 @@ def packed(
     kept: Fields | None = None,
     usage: Fields | None = None,
 ) -> str:
-    """Return the parts as JSON text; "" if all are empty."""
+    """Return the parts as JSON text, or "" if all parts are empty."""
     parts = {"message": message, "calls": calls if any(calls) else (), "kept": kept, "usage": usage}
     found = {name: part for name, part in parts.items() if part}
     return _encode(found) if found else ""
 
 
 def is_packed(value: object) -> bool:
-    """Return True for a text of :func:`packed`, in which a short secret is a coincidence and must not be masked."""
+    """Return True for a text from :func:`packed`; a short secret in it is a coincidence and must not be masked."""
     return isinstance(value, str) and value.startswith(_BEGINNINGS)
 
 
 def checked(value: object) -> str:
-    """Return a text of :func:`packed` for such a text or for a mapping; raise ValueError for any other value."""
+    """Return ``value``, a mapping or its JSON text, as :func:`packed` writes it; raise ValueError for other values."""
     if not value:
         return ""
     try:
@@ -84,12 +84,12 @@ def checked(value: object) -> str:
 
 
 def present(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that are not null."""
+    """Return the fields whose value is not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def unknown(fields: Mapping[str, object], known: Collection[str]) -> Fields:
-    """Return the fields that are not ``known`` and not empty."""
+    """Return the fields that are neither ``known`` nor empty."""
     return {name: value for name, value in fields.items() if name not in known and not _is_empty(value)}
 
 
@@ -98,17 +98,17 @@ def _is_empty(value: object) -> bool:
 
 
 def of_message(message: Mapping[str, object]) -> str:
-    """Return the unknown fields of a message in the format of chat interfaces."""
+    """Pack the unknown fields of a message from a chat interface."""
     return packed(unknown(message, _OF_MESSAGE), of_calls(message.get("tool_calls")))
 
 
 def of_calls(calls: object) -> list[Fields]:
-    """Return the unknown fields of each call in the format of chat interfaces."""
+    """Return the unknown fields of each tool call of a message from a chat interface."""
     return [of_call(call) for call in calls] if isinstance(calls, list | tuple) else []
 
 
 def of_call(call: object) -> Fields:
-    """Return the unknown fields of a call, and of its function."""
+    """Return the unknown fields of a tool call and of its function."""
     if not isinstance(call, Mapping):
         return {}
     function = call.get("function")
@@ -117,7 +117,11 @@ def of_call(call: object) -> Fields:
 
 
 def of_answer(fields: Fields, calls: Sequence[Fields], usage: Fields, thoughts_back: str) -> str:
-    """Return an answer's unknown fields; they go back to the server if ``calls`` has any entry."""
+    """Pack an answer's unknown fields; ``thoughts_back`` and ``calls`` decide which fields go back to the server.
+
+    The fields go back if the answer has calls, or if ``thoughts_back`` is ``always``. If ``thoughts_back`` is
+    ``never``, fields with thoughts do not go back.
+    """
     goes_back = bool(calls) or thoughts_back == ALWAYS
     left = _OF_THOUGHTS if thoughts_back == NEVER else ()
     back = {name: value for name, value in fields.items() if goes_back and name not in left}
@@ -128,13 +132,13 @@ def of_answer(fields: Fields, calls: Sequence[Fields], usage: Fields, thoughts_b
 
 
 def going_back(text: str, thoughts: str) -> str:
-    """Return the fields of an answer that go back to the server."""
+    """Pack the fields of an answer that go back to the server."""
     extra = Extra.of(text)
     return packed(_filled(extra.message, thoughts), extra.calls)
 
 
 def for_client(text: str, thoughts: str) -> str:
-    """Return the fields of an answer that an application's client gets, and may send back."""
+    """Pack the fields of an answer that an application's client receives and may send back."""
     extra = Extra.of(text)
     return packed(_filled({**extra.kept, **extra.message}, thoughts), extra.calls)
 
@@ -154,7 +158,7 @@ def _lacks_text(block: object) -> bool:
 
 
 def added(message: dict[str, Any], text: str) -> dict[str, Any]:
-    """Return a message in the format of chat interfaces, with the fields that it carries."""
+    """Add the fields in a packed ``text`` to a message for a chat interface."""
     extra = Extra.of(text)
     found = {**message, **extra.message}
     if (calls := found.get("tool_calls")) and extra.calls:
@@ -170,7 +174,7 @@ def _with_fields(call: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any
 
 
 def joined(one: str, calls: int, other: str) -> str:
-    """Return the fields of two messages that are merged into one; the first message has ``calls`` calls."""
+    """Merge the packed fields of two messages; the first message has ``calls`` tool calls."""
     if not (one and other):
         return other if not one and not calls else one or packed({}, [*[{}] * calls, *Extra.of(other).calls])
     first, second = Extra.of(one), Extra.of(other)
@@ -180,7 +184,7 @@ def joined(one: str, calls: int, other: str) -> str:
 
 
 def only(text: str, names: Collection[str]) -> tuple[str, set[str]]:
-    """Return the fields with these ``names``, and the names of the other fields; a name is ``messages[].NAME``."""
+    """Keep only fields with these ``names``, such as ``messages[].NAME``; also return the names of dropped fields."""
     extra, left_out = Extra.of(text), set[str]()
 
     def taken(fields: Fields, place: str) -> Fields:
@@ -192,7 +196,7 @@ def only(text: str, names: Collection[str]) -> tuple[str, set[str]]:
 
 
 def lacks_thoughts(talk: Sequence[Message]) -> bool:
-    """Return True if messages answer a call without the signed thoughts before it, which a server may require."""
+    """Return True if the last messages answer a tool call but lack its signed thoughts, which a server may require."""
     since = list(takewhile(lambda message: message.role != "assistant", reversed(talk)))
     answer = talk[: len(talk) - len(since)][-1:]
     has_thoughts = any(BLOCKS in Extra.of(message.extra).message for message in answer)
@@ -200,7 +204,7 @@ def lacks_thoughts(talk: Sequence[Message]) -> bool:
 
 
 def accumulate(held: Fields, piece: Mapping[str, object]) -> None:
-    """Add the unknown fields of a streamed piece: join texts and lists, and merge objects."""
+    """Add the fields of a streamed piece to ``held``: join texts and lists, and merge objects."""
     for name, value in piece.items():
         before = held.get(name)
         if isinstance(before, dict) and isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Make unique file names from any text; they are safe on every file system."""
+"""Turn any text into a unique file name that every file system accepts."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ import re
 from collections.abc import Iterable
 
 LONGEST = 200
-"""The maximum length of a name, in characters: 255 on most file systems, less room for a number, prefix and suffix."""
+"""The maximum length of a name in characters; it leaves space for a number, a prefix and a suffix up to 255."""
 _OTHERS = re.compile(r"[^A-Za-z0-9_-]+")
 _OTHERS_BUT_DOTS = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def safe_name(text: str, usual: str, *, dots: bool = False) -> str:
-    """Return ``text`` as a file name without suffix, or ``usual`` if ``text`` has no allowed character.
+    """Return ``text`` as a file name without suffix, or ``usual`` if no character remains.
 
-    ASCII letters, digits and ``_-`` are allowed; with ``dots``, so are dots that are neither first nor last.
+    Hyphens replace all characters except ASCII letters, digits and ``_``. If ``dots`` is True, the name keeps dots, but
+    not at its ends.
     """
     found = (_OTHERS_BUT_DOTS if dots else _OTHERS).sub("-", text).strip("-.")
     return found[:LONGEST].rstrip("-.") or usual
 
 
 class FileNames:
-    """Gives each name to one owner; like some file systems, it treats names that differ only in case as equal."""
+    """Assigns each file name only once; names that differ only in case count as equal, as on some file systems."""
 
     def __init__(self, reserved: Iterable[str] = ()) -> None:
         self._taken = {name.casefold(): name for name in reserved}
@@ -34,7 +35,7 @@ class FileNames:
         return ""
 
     def give(self, name: str, joint: str = "-") -> str:
-        """Take and return ``name``, with a ``joint`` and a number appended if it is taken."""
+        """Take and return ``name``; if it is already taken, append ``joint`` and a number."""
         found, number = name, 2
         while found.casefold() in self._taken:
             found, number = f"{name}{joint}{number}", number + 1

@@ -1,6 +1,6 @@
 """Format a conversation as plain text for models without roles.
 
-If a conversation ends with an assistant message, the text stays open there, so that the model continues the message.
+If the last message is the assistant's, the text has no end marker after it, so that the model continues the message.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Formatter = Callable[[Sequence["Message"]], str]
 
 
 def concatenation(messages: Sequence[Message]) -> str:
-    r"""Return only the contents: put an answer on the line after its question, other messages after a blank line.
+    r"""Join the contents without roles: start an answer on the next line, and any other message after a blank line.
 
     >>> from pytest_lmeval.types import Message
     >>> talk = [Message("user", "2 + 2?"), Message("assistant", "4"), Message("user", "3 + 3?")]
@@ -37,7 +37,7 @@ def concatenation(messages: Sequence[Message]) -> str:
 
 
 def opening(messages: Sequence[Message]) -> str:
-    """Return the concatenation, extended so that the assistant's next word can follow."""
+    """Return the concatenation; add a line feed unless its last message is the assistant's."""
     text = concatenation(messages)
     return text if not messages or messages[-1].role == "assistant" else f"{text}\n"
 
@@ -68,7 +68,7 @@ def from_tokenizer(tokenizer: Any) -> Formatter:
     """Return a formatter that applies the tokenizer's chat template.
 
     The formatter raises an AdapterError that lists the roles if the template rejects a conversation, for example
-    because it has a system message.
+    because of a system message.
     """
 
     def formatter(messages: Sequence[Message]) -> str:

@@ -1,7 +1,7 @@
 """A faster ``dataclasses.dataclass`` for classes with slots.
 
-``dataclasses`` compiles six methods for each frozen class, each time a run starts. This module compiles only
-``__init__`` and uses equivalent closures for the other methods, which takes a third of the time.
+At the start of each run, ``dataclasses`` compiles six methods for each frozen class. This module compiles only
+``__init__``, and uses closures as the other methods, which takes a third of the time.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _add(kind: type, name: str, method: Callable[..., Any] | None) -> None:
 
 
 class _Factory:
-    """A default that calls a factory."""
+    """The type of the placeholder for a default that a factory creates."""
 
     def __repr__(self) -> str:
         return "<factory>"

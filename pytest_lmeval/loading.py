@@ -1,4 +1,4 @@
-"""Build the registry of built-in and installed parts, and use it to load task files and adapters."""
+"""Build the registry of built-in and installed components, and use it to load task files and adapters."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _ADAPTERS = ("toy", "replay", "hf", "openai", "anthropic", "litellm", "none", "r
 
 
 def default_registry(*, entry_points: bool = True) -> Registry:
-    """Return a registry of all built-in parts, plus those that installed packages add.
+    """Return a registry of all built-in components, and of the components that installed packages add.
 
-    An entry point of the group ``pytest_lmeval_register`` names a function that adds to the registry.
+    An entry point of the group ``pytest_lmeval_register`` names a function that adds components to the registry.
     """
     registry = Registry(
         metrics=_own_metrics(),
@@ -85,7 +85,7 @@ def _register_entry_points(registry: Registry) -> None:
 
 @lru_cache(maxsize=1)
 def _installed(folders: tuple[tuple[str, int], ...]) -> list[Sequence[EntryPoint]]:
-    """Return the entry points of each hook; cached until a folder of ``sys.path`` changes."""
+    """Return the entry points of each hook; repeat the search only after a folder on ``sys.path`` changes."""
     from importlib.metadata import entry_points
 
     # The search is slow: it takes ten times as long as the rest of the registry.
@@ -103,10 +103,10 @@ def _changed_at(folder: str) -> int:
 def load_tasks(
     *paths: str | Path, registry: Registry | None = None, configs: Sequence[Mapping[str, Any]] = ()
 ) -> list[Task]:
-    """Return the tasks in files and folders; raise a BadTaskFile that lists every bad record of every file.
+    """Load the tasks in files and folders; raise a BadTaskFile that lists all bad records.
 
-    ``configs`` holds values for the parameters of declarative tasks, as in a ``--lm-config`` file: one mapping for each
-    variant of a task.
+    Each mapping in ``configs`` contains values for parameters of declarative tasks, as in a ``--lm-config`` file, and
+    creates one variant of each task.
     """
     known = registry or default_registry()
     options = LoadOptions(configs=_configs(configs) if configs else ())
@@ -141,7 +141,7 @@ def _configs(given: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...
 
 
 def load_all_tasks(task_dir: str | Path, registry: Registry | None = None) -> dict[str, list[Example]]:
-    """Return the examples of every task below ``task_dir``, by task name; ``run_task`` also takes such examples."""
+    """Return the examples of every task below ``task_dir``, by task name; ``run_task`` accepts such a list."""
     return {task.name: ExamplesOfTask(task) for task in load_tasks(task_dir, registry=registry)}
 
 

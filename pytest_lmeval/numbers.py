@@ -12,17 +12,17 @@ from pytest_lmeval.frozen import dataclass
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Return True for a finite number, except a boolean."""
+    """Return True for a finite number that is not a boolean."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Return True for an integer, except a boolean."""
+    """Return True for an integer that is not a boolean."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_count(value: object) -> TypeGuard[int]:
-    """Return True for an integer >= 0, except a boolean."""
+    """Return True for an integer >= 0 that is not a boolean."""
     return is_whole(value) and value >= 0
 
 
@@ -32,7 +32,7 @@ def is_share(value: object) -> TypeGuard[float]:
 
 
 def sound_amounts(usage: object) -> dict[str, float]:
-    """Return the valid amounts of a usage that comes from an application or a file."""
+    """Return the valid amounts in ``usage``, which comes from an application or a file."""
     given = usage.items() if isinstance(usage, Mapping) else ()
     return {str(name): amount for name, amount in given if is_number(amount) and amount >= 0}
 
@@ -40,7 +40,7 @@ def sound_amounts(usage: object) -> dict[str, float]:
 def total_usage(
     usages: Iterable[Mapping[str, float]], add: Callable[[Iterable[float]], float] = sum
 ) -> dict[str, float]:
-    """Return the sum of each amount over all usages that contain it, in order of first occurrence."""
+    """Return the sum of each amount over all usages that contain the amount, in order of first occurrence."""
     amounts: dict[str, list[float]] = {}
     for usage in usages:
         for name in usage:
@@ -49,7 +49,7 @@ def total_usage(
 
 
 def beside(value: float, least: float, style: str = ".4f") -> str:
-    """Format a score for display next to ``least``; do not round it if rounding would hide that it is below ``least``.
+    """Format a score for display next to ``least``; do not round a lower score up to ``least``.
 
     >>> beside(0.79996, 0.8), beside(0.75, 0.8)
     ('0.79996', '0.7500')
@@ -60,9 +60,11 @@ def beside(value: float, least: float, style: str = ".4f") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """The finite numbers an option accepts: ``low`` to ``high``, ``above`` and ``below`` exclusive.
+    """The finite numbers that an option accepts.
 
-    ``str`` returns a description that can follow the word "expected". Whole numbers must fit into 64 bits.
+    The bounds ``low`` and ``high`` are included; the bounds ``above`` and ``below`` are excluded.
+
+    ``str()`` describes the numbers in a form that can follow the word "expected". Whole numbers must fit into 64 bits.
 
     >>> print(Number(0, 1), Number(above=0), Number(above=0, below=1), Number(1, whole=True), sep="; ")
     a number from 0 to 1; a number > 0; a number > 0 and < 1; a whole number >= 1
@@ -87,13 +89,13 @@ class Number:
         return kind and self.low <= value <= self.high and self.above < value < self.below
 
     def check(self, value: Any) -> Any:
-        """Return ``value`` if it is allowed; otherwise raise ValueError with a description of the allowed numbers."""
+        """Return ``value`` if it is allowed; otherwise raise a ValueError that describes the allowed numbers."""
         if not self.allows(value):
             raise ValueError(str(self))
         return value
 
     def parse(self, text: str) -> Any:
-        """Parse ``text`` as an allowed number; raise a ValueError with the allowed numbers and the text."""
+        """Parse ``text`` as an allowed number; if it is not, raise a ValueError that describes the allowed numbers."""
         try:
             number = int(text) if self.whole else float(text)
         except ValueError:
@@ -103,7 +105,7 @@ class Number:
         return number
 
     def of_option(self, name: str, given: object) -> Any:
-        """Check and return an ini option's value ``given``; raise a UsageError that begins with its ``name``."""
+        """Parse ``given``, an ini option's value; raise a UsageError that begins with the option's ``name``."""
         try:
             return self.parse(str(given))
         except ValueError as error:

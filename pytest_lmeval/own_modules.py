@@ -8,7 +8,7 @@ from typing import Any
 
 
 class _Own:
-    """Finds this package's modules as Python itself would."""
+    """Finds this package's modules with Python's own finder."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""Build links to this version's docs for messages, because an installed package has no ``docs/`` folder."""
+"""Build links to this version's docs for use in messages; an installed package has no ``docs/`` folder."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Post-process completions, and score them with metrics.
 
-Every rule is deterministic, stateless and linear in the length of the text. Each record uses exactly one rule.
+Every rule is deterministic and stateless, and takes time proportional to the length of the text. Each record uses
+exactly one rule.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pytest_lmeval.types import Completion, Metric, Score
 
 
 class Extraction(NamedTuple):
-    """The result of a rule; ``found`` is False if the rule found nothing to extract (``unparsed``)."""
+    """The result of a rule; if the rule found nothing to extract, ``found`` is False."""
 
     text: str
     found: bool
@@ -41,12 +42,12 @@ _ANSWER_LINE = re.compile(r"(?:A:|####)(.*)")
 
 
 def post_process(rule: str, text: str) -> str:
-    """Return ``text`` processed by the rule called ``rule``; raise ``UnknownName`` for a name not in ``RULES``."""
+    """Apply the rule named ``rule`` to ``text``; raise ``UnknownName`` if ``RULES`` does not contain the name."""
     return extract(rule, text).text
 
 
 def extract(rule: str, text: str) -> Extraction:
-    """Apply the rule named ``rule``; raise ``UnknownName`` for a name that is not in ``RULES``."""
+    """Return what the rule named ``rule`` extracts; raise ``UnknownName`` if ``RULES`` does not contain the name."""
     if rule not in RULES:
         raise UnknownName("post-process rule", rule, RULES)
     return RULES[rule](text)
@@ -55,10 +56,11 @@ def extract(rule: str, text: str) -> Extraction:
 def split_thoughts(text: str, tags: tuple[str, str], *, opened: bool = False) -> tuple[str, str] | None:
     r"""Split ``text`` into the thoughts at its beginning and the answer after them; return None if it has no thoughts.
 
-    A text begins with thoughts if it begins with the opening tag, or if its first closing tag precedes its first
-    opening tag, because the prompt then contained the opening tag. ``opened`` is True if the prompt is known to contain
-    it. Splitting repeats until the remaining text does not begin with thoughts. Unfinished thoughts leave no answer.
-    Line breaks after the closing tag are dropped, and a blank answer becomes empty.
+    A text begins with thoughts if it begins with the opening tag. It also begins with thoughts if a closing tag
+    precedes the first opening tag, because the prompt then contained the opening tag. ``opened`` is True if the prompt
+    is known to contain the opening tag. The function repeats the split until the remaining text does not begin with
+    thoughts. If the thoughts have no closing tag, the answer is empty. The function drops line breaks after the closing
+    tag, and returns a blank answer as an empty text.
 
     >>> split_thoughts("<think>A or C?</think>\nC", ("<think>", "</think>"))
     ('A or C?', 'C')
@@ -83,7 +85,7 @@ def split_thoughts(text: str, tags: tuple[str, str], *, opened: bool = False) ->
 
 
 def predicted(completion: Completion, rule: Rule, metric: Metric) -> Extraction:
-    """Return the prediction that ``metric`` scores: the result of the rule, or the output with its tool calls.
+    """Return the prediction for ``metric``: the rule's result, or the output with tool calls if the metric takes calls.
 
     If the completion has thoughts but no answer, ``found`` is False.
     """
@@ -98,10 +100,10 @@ def apply_metric(
     extras: Mapping[str, Any],
     helper: Any = None,
 ) -> Score:
-    """Score a prediction; return an ``unparsed`` score if there is nothing to score.
+    """Score a prediction; the score is ``unparsed`` if the rule found nothing to extract.
 
-    ``helper`` is the sandbox that the metric needs, or the function that asks its judge. ``extras.not`` inverts a
-    right-or-wrong metric or a judge's level, but an unparsed prediction remains wrong.
+    ``helper`` is the sandbox that the metric needs, or the function that queries the judge. ``extras.not`` inverts the
+    value of a binary metric or of a judge, but an unparsed prediction still scores 0.
     """
     given = (prediction.text, targets, extras)
     if metric.asks_judge and not prediction.found:
@@ -143,31 +145,31 @@ def _lower(text: str) -> Extraction:
 
 
 def _extract_letter(text: str) -> Extraction:
-    """Return the first letter A-E without an adjacent ASCII letter, or else the first A-E anywhere, or else ``""``."""
+    """Return the first letter A-E with no ASCII letter next to it, or else the first A-E anywhere, or else ``""``."""
     match = _LONE_LETTER.search(text) or _LETTER.search(text)
     return Extraction(match[0], True) if match else Extraction("", False)
 
 
 def _extract_first_line(text: str) -> Extraction:
-    r"""Return the first non-blank line, stripped, or ``""``. Lines end with ``\n``, ``\r\n`` or ``\r``."""
+    r"""Return the first non-blank line, stripped, or else ``""``. Lines end with ``\n``, ``\r\n`` or ``\r``."""
     match = _LINE.search(text)
     return Extraction(match[0].rstrip(), True) if match else Extraction("", False)
 
 
 def _extract_code_block(text: str) -> Extraction:
-    r"""Return the body of a block fenced by three or more backticks, or the whole text as not found.
+    r"""Return the body of a block fenced by three or more backticks; without a block, return the text as not found.
 
-    Among the first 32 blocks, take the first whose info string names Python, or else the first without an info string,
-    or else the first.
+    The rule considers only the first 32 blocks. It prefers the first block whose info string names Python; otherwise,
+    it takes the first block without an info string, or else the first block.
 
-    The rule follows CommonMark (https://spec.commonmark.org/0.31.2/#fenced-code-blocks): the info string may be
-    anything, and a line of at least as many backticks, indented by at most three spaces more than the fence, closes the
-    block. Without such a line the block runs to the end of the text, as after a stop sequence or a token limit. Two
-    points are more lenient than CommonMark: text may precede the opening fence, and if no line closes the block, the
-    first backticks that begin a line of text or end a line of code close it. An empty open block does not count as a
-    block.
+    The rule follows CommonMark (https://spec.commonmark.org/0.31.2/#fenced-code-blocks). The info string may be any
+    text. The closing fence has at least as many backticks as the opening fence, and is indented by at most three more
+    spaces. A block without a closing fence, for example after a token limit, runs to the end of the text. The rule is
+    more lenient than CommonMark in two ways. Text may precede the opening fence on its line. If no line closes the
+    block, the first backticks that begin a line of text or end a line of code close the block. An empty block without a
+    closing fence does not count as a block.
 
-    The body is dedented by the fence's indentation, loses its final newline, and has ``\n`` for ``\r\n``.
+    The rule removes the fence's indentation and the final newline from the body, and replaces ``\r\n`` with ``\n``.
     """
     unified = text.replace("\r\n", "\n")
     opening, end = _best_block(unified)
@@ -180,7 +182,7 @@ def _extract_code_block(text: str) -> Extraction:
 
 
 def _best_block(text: str) -> tuple[re.Match[str] | None, int | None]:
-    """Return the opening fence of the block that is likely to be the program, and the end of its body."""
+    """Return the opening fence of the block that is most likely the program, and the end of the block's body."""
     found: list[tuple[re.Match[str], int | None]] = []
     opening = _OPENING_FENCE.search(text)
     while opening is not None and len(found) < _MOST_BLOCKS:
@@ -216,8 +218,8 @@ def _dedent(body: str, at_most: int) -> str:
 def _extract_answer(text: str) -> Extraction:
     """Return the text after the last ``A:`` or ``####`` that begins a line, or ``""`` as not found.
 
-    The rule strips the text and removes commas between digits. If no text follows the marker, the answer counts as not
-    found, too. Callers that extract targets must check ``found``; otherwise, two missing answers would be equal.
+    The rule strips the text and removes commas between digits. An answer without text after the marker also counts as
+    not found. Callers that extract targets must check ``found``, because two missing answers are equal texts.
     """
     for line in reversed(text.split("\n")):
         if match := _ANSWER_LINE.match(line):

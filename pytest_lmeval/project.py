@@ -40,7 +40,7 @@ def register_project_plugins(registry: Registry, folder: Path) -> None:
 
 
 def registering_conftest(task: Path, folder: Path) -> Path | None:
-    """Return the conftest.py that defines pytest_lmeval_register, in a task's folder or above it up to ``folder``."""
+    """Return the nearest conftest.py, from a task's folder up to ``folder``, that mentions pytest_lmeval_register."""
     for parent in task.absolute().parents:
         conftest = parent / "conftest.py"
         if conftest.is_file() and b"pytest_lmeval_register" in conftest.read_bytes():
@@ -51,7 +51,7 @@ def registering_conftest(task: Path, folder: Path) -> Path | None:
 
 
 def project_plugins(folder: Path) -> list[Callable[[Registry], Any]]:
-    """Return the function ``pytest_lmeval_register`` of every module in ``[tool.lmeval] plugins``."""
+    """Import every module in ``[tool.lmeval] plugins``, and return its function ``pytest_lmeval_register``."""
     names = project_table(folder).get("plugins", [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise UsageError(f"{folder / 'pyproject.toml'}: tool.lmeval.plugins must be an array of module names")

@@ -41,7 +41,7 @@ Written = TypeVar("Written")
 
 
 def is_secret_name(name: str) -> bool:
-    """Return True if a value's name marks it as secret; no other rule decides which options to hide or reject."""
+    """Return True if a name marks its value as secret."""
     words = [word.lower() for word in _WORD.findall(name)]
     if not words or name.lower() in _HARMLESS_NAMES:
         return False
@@ -49,7 +49,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def redact(value: Any, name: str = "") -> Any:
-    """Return ``value`` without the values of secret names, and without secrets in URLs and texts."""
+    """Hide in ``value`` all values with secret names, and all secrets in URLs and other texts."""
     if is_secret_name(name) and not (value is None or isinstance(value, bool)):
         return HIDDEN
     if isinstance(value, Mapping):
@@ -60,13 +60,13 @@ def redact(value: Any, name: str = "") -> Any:
 
 
 def redact_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``options`` as JSON values without secrets; redacting twice changes nothing."""
+    """Return ``options`` as JSON values with all secrets hidden; redacting the result again does not change it."""
     redacted: dict[str, Any] = json.loads(json.dumps(redact(dict(options)), default=str))
     return redacted
 
 
 def redact_arguments(argv: Sequence[str]) -> list[str]:
-    """Return the arguments of a command without secrets."""
+    """Hide the secrets in the arguments of a command line."""
     return [_redact_argument(argument, before) for before, argument in zip(["", *argv], argv, strict=False)]
 
 
@@ -100,15 +100,15 @@ def _redact_text(text: str) -> str:
 
 
 def _assigned(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of values that a text assigns to secret names."""
+    """Yield the span of each value that a text assigns to a secret name."""
     return (found.span("value") for found in _ASSIGNED.finditer(text) if is_secret_name(found["name"]))
 
 
 class Scrubber:
-    """Hides a run's known secrets in any text; a scrubber without secrets is false.
+    """Hides a run's known secrets in any text; ``bool(scrubber)`` is False without secrets.
 
-    All output of a run passes through here before it reaches the cache, journal, reports or screen. Applications,
-    metrics and judges still receive the unchanged text.
+    All output of a run passes through a scrubber before it reaches the cache, the journal, reports or the screen.
+    Applications, metrics and judges still receive the unchanged text.
     """
 
     __slots__ = ("_known", "_long", "_masked", "_words")
@@ -122,11 +122,11 @@ class Scrubber:
 
     @classmethod
     def of_options(cls, *tables: Mapping[str, Any]) -> Scrubber:
-        """Return a scrubber for secrets in adapter options and in the variables they name."""
+        """Return a scrubber for secrets in adapter options, and in the environment variables that the options name."""
         return cls(secret for options in tables for secret in secrets_among(options))
 
     def learn(self, secrets: Iterable[str]) -> None:
-        """Also hide ``secrets`` from now on."""
+        """From now on, also hide ``secrets`` of at least four characters."""
         known = self._known | {secret for secret in secrets if len(secret) >= _SHORTEST_MASKED and secret != HIDDEN}
         if known == self._known:
             return
@@ -146,25 +146,25 @@ class Scrubber:
         return f"Scrubber({HIDDEN})" if self else "Scrubber()"
 
     def scrub(self, text: str) -> str:
-        """Return a message ``text`` with all secrets hidden, including secrets that are cut off."""
+        """Hide all secrets in a message, including parts of secrets before and after an ellipsis."""
         if self._masked is None:
             return text
         text = self._masked.sub(HIDDEN, text)
         return _CUT.join(map(self._without_ends, text.split(_CUT))) if _CUT in text else text
 
     def scrub_answer(self, value: Written) -> Written:
-        """Hide long secrets in every text of a model's answer; a short secret may be an ordinary word."""
+        """Hide secrets of at least 12 characters in a model's answer; a shorter secret may be an ordinary word."""
         return value if self._long is None else _with_texts(value, self._hide_long, self._hide_long)
 
     def scrub_all(self, value: Written) -> Written:
-        """Scrub every text in JSON values; in keys, hide only long secrets, because a short secret may be a name."""
+        """Scrub every text in JSON values; in keys, hide only long secrets, because a key may equal a short secret."""
         return _with_texts(value, self.scrub, self._hide_long) if self else value
 
     def _hide_long(self, text: str) -> str:
         return text if self._long is None else self._long.sub(HIDDEN, text)
 
     def _without_ends(self, part: str) -> str:
-        """Return the text between two cuts, without partial secrets at either end."""
+        """Hide partial secrets at the ends of ``part``, which is a text before, after or between ellipses."""
         for word in self._words:
             if word[:_SHORTEST_MASKED] in part[-len(word) :]:
                 part = next((f"{part[:-n]}{HIDDEN}" for n in _ends(word) if part.endswith(word[:n])), part)
@@ -178,7 +178,7 @@ def _ends(word: str) -> range:
 
 
 def _with_texts(value: Any, change: Callable[[str], str], change_key: Callable[[str], str]) -> Any:
-    """Apply ``change`` to every text in ``value``, including texts in containers and dataclasses."""
+    """Apply ``change`` to the texts, and ``change_key`` to the keys, of all containers and dataclasses in ``value``."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
@@ -200,7 +200,7 @@ def _with_texts(value: Any, change: Callable[[str], str], change_key: Callable[[
 
 
 def secrets_among(options: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the secrets in options, and in the variables they name."""
+    """Yield the secrets in options, and in the environment variables that the options name."""
     for name, value in options.items():
         yield from _secrets(value, name)
 

@@ -1,6 +1,6 @@
 """Look up metrics, post-process rules, adapters and formats by name.
 
-Each run builds its own registry and passes it along, so the order of imports does not matter.
+Each run builds a separate registry, so the order of imports does not matter.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Loader = Callable[["TaskSource", "Registry"], "LoadedFile"]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A loader for files that have a given suffix and whose names match ``pattern``."""
+    """A loader for files whose names end in ``suffix`` and match the shell ``pattern``."""
 
     suffix: str
     load: Loader
@@ -42,7 +42,7 @@ class Format:
 
 @dataclass(slots=True)
 class Registry:
-    """The metrics, rules, adapters and formats of a run; add your own in ``pytest_lmeval_register(registry)``."""
+    """The metrics, rules, adapters and formats of a run; ``pytest_lmeval_register(registry)`` may add more."""
 
     metrics: dict[str, Metric] = field(default_factory=dict)
     rules: dict[str, Rule] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Registry:
     """
 
     def copy(self) -> Registry:
-        """Return a copy that can change independently."""
+        """Return a copy that shares no table with this registry."""
         own = {each.name: type(table := getattr(self, each.name))(table) for each in fields(self)}
         return Registry(**own)
 
@@ -104,7 +104,7 @@ class Registry:
         return _get(self.rules, "post-process rule", name)
 
     def load(self, path: Path) -> LoadedFile | None:
-        """Return the result of the first loader that accepts the file at ``path``, or None."""
+        """Return the result of the first loader that accepts the file at ``path``, or None if no loader accepts it."""
         return next((loaded for loader in self.loaders if (loaded := loader(path)) is not None), None)
 
     @staticmethod
@@ -115,7 +115,7 @@ class Registry:
 
 
 def wrong_arguments(function: Callable[..., Any], count: int) -> str:
-    """Return why ``function`` cannot be called with ``count`` values, or "" if it can or its signature is unknown."""
+    """Explain why ``function`` cannot take ``count`` values; return "" if it can, or if its signature is unknown."""
     import inspect
 
     try:

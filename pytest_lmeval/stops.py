@@ -1,4 +1,4 @@
-"""Texts that end an answer."""
+"""Find the stop texts that end an answer."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 
 class AsSent(tuple[str, ...]):
-    """Stop texts of an application's client: all of them go to the server, and the server alone cuts at them."""
+    """The stop texts of an application's client; the server receives all of them, and only the server applies them."""
 
     __slots__ = ()
 
 
 def first_stop(text: str, stops: Sequence[str]) -> int | None:
-    """Return the place of the first of the stop texts in ``text``, or None; an empty stop text has no effect."""
+    """Return the index of the first stop text in ``text``, or None; empty stop texts have no effect."""
     return min((place for stop in stops if stop and (place := text.find(stop)) >= 0), default=None)

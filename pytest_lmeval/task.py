@@ -1,4 +1,4 @@
-"""The contract of a task, which provides named examples, their requests and their scores."""
+"""The contract of a task, which provides examples, requests and scores."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ The optional method ``opening`` converts the example's request into the first re
 
 
 class ExamplesOfTask(list[Example]):
-    """A list of a task's examples that knows its task, so that a run accepts the list in place of the task."""
+    """A list of a task's examples that stores the task, so that a run accepts the list in place of the task."""
 
     def __init__(self, task: Task) -> None:
         super().__init__(task.examples)
@@ -55,7 +55,7 @@ class ExamplesOfTask(list[Example]):
 
     @property
     def task(self) -> Task:
-        """The task; raise UsageError if the list no longer has its examples."""
+        """The task of the examples; raise UsageError if the list has changed."""
         if self != [*self._task.examples]:
             raise UsageError(f"the examples of the task {self._task.name!r} were changed: run the task of load_tasks")
         return self._task
@@ -85,18 +85,21 @@ class Tools:
 
 
 def name_fault(name: str, taken_by: object = None) -> str:
-    """Return why a task cannot be called ``name``, for example because ``taken_by`` has that name; "" if it can."""
+    """Explain why a task cannot have this ``name``, for example because ``taken_by`` has it; return "" if it can."""
     if name == OVERALL:
         return f"the task name {name!r} is reserved for the score over all tasks: choose another"
     return f"the task name {name!r} is taken by {taken_by}" if taken_by is not None else ""
 
 
 class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
-    """A task, which is one row of the leaderboard: its required members, and defaults for its optional members.
+    """A task, which becomes one row of the leaderboard.
+
+    This class declares the required members, and defines defaults for the optional members.
 
     Tasks need not inherit from this class: :func:`complete` adds the optional members to any object that has the
-    required members. Every default is a property or a method. In a subclass that is a dataclass, it would become the
-    default of a field with the same name. To declare such a field without a default, write ``name: type = field()``.
+    required members. Every default is a property or a method. If a subclass is a dataclass, the property or method
+    becomes the default of a field with the same name. Use ``name: type = field()`` to declare such a field without a
+    default.
     """
 
     __slots__ = ()
@@ -111,7 +114,7 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
         @property
         @abstractmethod
         def name(self) -> str:
-            """The name of the row, which is unique within a run."""
+            """The name of the task, which is unique within a run."""
 
         @property
         @abstractmethod
@@ -121,7 +124,7 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
         @property
         @abstractmethod
         def sha256(self) -> str:
-            """A hash of all the task's sources."""
+            """A SHA-256 of the task's sources."""
 
         @property
         @abstractmethod
@@ -131,7 +134,7 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
         @property
         @abstractmethod
         def examples(self) -> Sequence[Example]:
-            """The valid records, in file order."""
+            """The examples, in the order of the file."""
 
         @abstractmethod
         def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
@@ -143,7 +146,7 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
 
         @abstractmethod
         def threshold(self, example: Example) -> float | None:
-            """Return the threshold of ``example``, or None to use the metric's."""
+            """Return the threshold of ``example``, or None to use the metric's threshold."""
 
         @abstractmethod
         def metric_name(self, example: Example) -> str:
@@ -151,61 +154,61 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
 
         @abstractmethod
         def scoring(self, example: Example) -> Mapping[str, Any]:
-            """Return all other values that affect the example's score, as JSON for the content hash."""
+            """Return further values that affect the example's score, as JSON for the content hash."""
 
     @property
     def key(self) -> str:
-        """A second name for the task in options, shared by its variants. By default "": options use only the name."""
+        """A second name for the task in options, shared by all its variants, or "" (the default) for no second name."""
         return ""
 
     @property
     def numbered(self) -> bool:
-        """True if row or line numbers serve as example ids. By default False: each example has its own id."""
+        """True if row or line numbers serve as example ids, False (the default) if each example declares an id."""
         return False
 
     @property
     def display_name(self) -> str:
-        """The task's title. The default is "": reports then show the name."""
+        """The task's title, or "" (the default) if reports show the name."""
         return ""
 
     @property
     def needs(self) -> str:
-        """The method that an adapter must have, such as ``loglikelihood``. By default "": any adapter is suitable."""
+        """The method that an adapter must have, such as ``loglikelihood``; "" (the default) allows any adapter."""
         return ""
 
     @property
     def asks_model(self) -> bool:
-        """True (the default) if the task queries the run's model; False if it scores the rows of a data set."""
+        """True (the default) if the task queries the run's model, False if it only scores the rows of a data set."""
         return True
 
     @property
     def random_baseline(self) -> float | None:
-        """The score of random guessing, in [0, 1). By default None (unknown): the row then has no centred score."""
+        """The score of random guessing, in [0, 1), or None (the default) if it is unknown."""
         return None
 
     @property
     def dataset(self) -> Mapping[str, Any]:
-        """The source of the examples, as JSON: ``path``, ``sha256``, ``revision``. By default empty."""
+        """The ``path``, ``sha256`` and ``revision`` of the task's data, as JSON; empty by default."""
         return {}
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """The values of the task's parameters, as JSON. By default empty."""
+        """The values of the task's parameters, as JSON; empty by default."""
         return {}
 
     @property
     def has_score(self) -> bool:
-        """False if the task can never have a score. The default is True."""
+        """False if the task can never have a score; True by default."""
         return True
 
     @property
     def score_metric(self) -> str:
-        """The aggregated metric that becomes the task's score if its examples have no scores. By default ""."""
+        """The aggregated metric that becomes the task's score if its examples have no scores; "" by default."""
         return ""
 
     @property
     def aggregates(self) -> bool:
-        """True if a run calls :meth:`aggregate` with all results. By default False: the row then has only means."""
+        """True if a run calls :meth:`aggregate` with all results, False (the default) if the row has only means."""
         return False
 
     def aggregate(self, results: Sequence[ExampleResult]) -> Mapping[str, Any]:
@@ -217,41 +220,41 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
 
     @property
     def own_metrics(self) -> Mapping[str, Metric]:
-        """The task's own metrics by name, which take precedence over the registry's. Empty by default."""
+        """The task's own metrics by name, which take precedence over the registry's metrics; empty by default."""
         return {}
 
     def prepared(self, adapter: Any) -> Task:
-        """Return the task adapted to ``adapter``; called before the first request. By default, return the task itself.
+        """Return the task adapted to ``adapter``, by default the task itself; called before the task's first request.
 
-        Raise UsageError if ``adapter`` does not support the task; the run then sends none of its requests.
+        Raise UsageError if ``adapter`` does not support the task; the run then sends none of the task's requests.
         """
         return self
 
     def conversation(self, example: Example) -> FollowUp | None:
-        """Return a function that produces follow-up requests. By default None: each response then takes one request.
+        """Return a function that produces follow-up requests, or None (the default) if each response takes one request.
 
-        With a conversation, the response is one Completion whose ``exchanges`` are all of its requests.
+        The response of a conversation is one Completion whose ``exchanges`` are all requests and their responses.
         """
         return None
 
     def judge_requests(self, example: Example, responses: Sequence[Response]) -> Sequence[Generate] | None:
-        """Return the requests to the judge that are known before scoring. By default, return None."""
+        """Return the requests to the judge that are known before scoring, or None (the default)."""
         return None
 
     def unprompted(self, example: Example) -> Mapping[str, Any] | None:
-        """Return :meth:`scoring` without the parts that only affect the prompt; by default None, for no such parts."""
+        """Return :meth:`scoring` without parts that only affect the prompt; None (the default) means no such parts."""
         return None
 
     def judges(self, example: Example) -> Sequence[str]:
-        """Return the judges of ``example``: "" for the run's judge, or specs named by the task. By default none."""
+        """Return the specs of the judges of ``example``, with "" for the run's judge; empty by default."""
         return ()
 
     def further_metrics(self, example: Example) -> Sequence[str]:
-        """Return the registered names of further metrics of ``example``, besides :meth:`metric_name`."""
+        """Return the registered names of further metrics of ``example``, in addition to :meth:`metric_name`."""
         return ()
 
     def record(self, example: Example) -> Mapping[str, Any]:
-        """Return the record of ``example`` for ``lmeval test`` to show.
+        """Return the record of ``example`` that ``lmeval test`` shows.
 
         By default, the record has the prompt, the targets, the metric, and any metadata.
         """
@@ -267,7 +270,7 @@ OPTIONAL_MEMBERS = tuple(name for name in vars(Task) if not name.startswith("_")
 
 
 def complete(task: Any) -> Task:
-    """Return ``task`` with defaults for its missing optional members, or unchanged if none is missing.
+    """Return ``task`` with defaults for its missing optional members; return a complete task unchanged.
 
     Call this once for every task from outside this package. Raise a UsageError that names missing required members.
     """

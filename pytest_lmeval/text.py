@@ -60,9 +60,9 @@ def calling_file() -> str:
 def printable(text: str, *, keep: str = "\n\t", folds: bool = True) -> str:
     r"""Escape everything in ``text`` that a terminal or a CI runner would obey rather than show.
 
-    Escape every control character and lone surrogate that is not in ``keep``, and the first character of commands to CI
-    runners. Without ``folds``, also escape line beginnings that would fold the log, which headings of this package's
-    diffs resemble. Printable text stays unchanged.
+    Escape every unprintable character that is not in ``keep``, and the first character of each command to a CI runner.
+    If ``folds`` is False, also escape line beginnings that fold a CI log; headings of this package's diffs look like
+    them. Printable text stays unchanged.
 
     >>> print(printable("  ::error::no"), printable("see ##[group]", keep=""))
       \x3a:error::no see \x23#[group]
@@ -76,7 +76,7 @@ def printable(text: str, *, keep: str = "\n\t", folds: bool = True) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Return ``text`` on one line with markup escaped, so that names and outputs cannot open a cell, tag or link."""
+    """Return ``text`` on one line with markup escaped, so that it cannot begin a table cell, a tag or a link."""
     text = printable(" ".join(text.split())).translate(_MARKUP)
     # GitHub also links addresses without markup.
     return _WWW.sub(r"\1&#46;", text.replace("://", "&#58;//"))
@@ -93,12 +93,12 @@ def node_path(path: str) -> str:
 
 
 def item_name(text: str) -> str:
-    """Return ``text`` as a test item's name, made of ASCII letters, digits and ``_.-``; keep a valid name."""
+    """Turn ``text`` into a test item's name: replace all characters except ASCII letters, digits and ``_.-``."""
     return _NOT_IN_A_NAME.sub("-", text) or "-"
 
 
 def unique(name: str, taken: set[str]) -> str:
-    """Return ``name``, with a number appended if it is already in ``taken``, and add the result to ``taken``."""
+    """Return ``name``, with a number appended if ``taken`` already contains it; add the result to ``taken``."""
     free, number = name, 2
     while free in taken:
         free, number = f"{name}-{number}", number + 1
@@ -107,13 +107,13 @@ def unique(name: str, taken: set[str]) -> str:
 
 
 def own_name(nodeid: str, id: str) -> str:
-    """Return the item name of an example, or "" if it follows from the example's id."""
+    """Return an example's item name, or "" if the name follows from the example's id."""
     name = nodeid.partition("::")[2]
     return "" if name == item_name(id) else name
 
 
 def node_name(text: str) -> str:
-    """Return ``text`` as the part of a node id after the file, in printable ASCII like pytest's parameters."""
+    """Return ``text`` in printable ASCII, for the part of a node id after the file."""
     return _NOT_IN_A_NODE.sub("-", printable(text, keep="")) or "-"
 
 
@@ -122,7 +122,7 @@ LONGEST_SHOWN = 60_000
 
 
 def cut(text: str, longest: int = LONGEST_SHOWN) -> str:
-    """Return ``text``; if it has more than ``longest`` characters, cut out its middle."""
+    """Return ``text``; if it is longer than ``longest`` characters, replace its middle with a note."""
     if len(text) <= longest:
         return text
     half = longest // 2
@@ -167,7 +167,7 @@ def is_installed(path: str) -> bool:
 def portable_path(path: str) -> str:
     """Return the part of a source file's path that is the same on every machine.
 
-    This is the part after ``site-packages`` or the working folder, or else the file's name.
+    This part follows ``site-packages`` or the working folder; for other paths, it is the file's name.
     """
     _, installed, inside = path.rpartition(f"{os.sep}site-packages{os.sep}")
     if installed:

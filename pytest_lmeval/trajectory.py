@@ -1,4 +1,4 @@
-"""Assert on an example's trajectory: which tools it called, how often, in which order, in how many steps."""
+"""Check which tools an example called, how often, in which order, and in how many steps."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Core types: examples, requests, responses, scores and results.
 
-All types are immutable. An example passes through them in this order::
+All types are immutable. A run converts each example in this order::
 
     Example -> Generate | LogLikelihood -> Completion | LogProb -> Score -> ExampleResult
 """
@@ -36,7 +36,7 @@ _set = object.__setattr__
 
 
 class _Nothing(dict[str, Any]):
-    """An immutable empty dict, which values can share."""
+    """An immutable empty dict that many values can share."""
 
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError("this mapping is shared by frozen values: make a new one")
@@ -61,7 +61,7 @@ class ExamplePolicy:
     """One example's settings for a run: gate, repeats and selection.
 
     ``cluster`` groups examples that share something, such as a source text. At least ``passes`` of the ``repeats`` must
-    pass; None means the run's setting. If ``threshold`` is None, the metric's threshold applies.
+    pass. If ``repeats`` is None, the run's setting applies. If ``threshold`` is None, the metric's threshold applies.
     """
 
     cluster: str = ""
@@ -79,7 +79,7 @@ POLICY_KEYS = tuple(each.name for each in fields_of(ExamplePolicy))
 
 
 def policy_of(metadata: Mapping[str, Any]) -> ExamplePolicy:
-    """Return the policy in ``metadata``; ignore values of the wrong type, except repeats, which raise an error."""
+    """Return the policy in ``metadata``; ignore values of the wrong type, but accept any ``passes`` and ``repeats``."""
     if metadata.keys().isdisjoint(POLICY_KEYS):
         return NO_POLICY
     quarantine, tags, threshold = map(metadata.get, ("quarantine", "tags", "threshold"))
@@ -98,12 +98,12 @@ def policy_of(metadata: Mapping[str, Any]) -> ExamplePolicy:
 class Example:
     """One record of a task.
 
-    ``metric`` has the file's spelling. ``metadata`` holds all other values that affect the score or describe the
-    example: a spec record's ``metadata``, or a compact record's ``extras``. ``line`` counts from 1. If a task uses
-    messages, ``messages`` is the whole conversation, few-shot examples included, and ``prompt`` is the text for
-    readers. If several examples share a line, ``place`` is the number of data rows before this example. ``media`` are
-    the kinds of media in the prompts: by default, the kinds in ``messages``. ``policy`` is read from ``metadata`` when
-    the example is created.
+    ``metric`` is the metric's name as the file spells it. ``metadata`` is a spec record's ``metadata`` or a compact
+    record's ``extras``: further values that affect the score or describe the example. ``line`` counts from 1. If the
+    prompt is a conversation, ``messages`` is the whole conversation, including few-shot examples, and ``prompt`` is its
+    text for readers. If several examples share a line, ``place`` is the number of data rows before this example.
+    ``media`` lists the kinds of media in the prompts, by default the kinds in ``messages``. ``policy`` is read from
+    ``metadata`` when the example is created.
     """
 
     id: str
@@ -128,7 +128,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class RecordError:
-    """A bad record of a task file: its place, the rule that it breaks, and the field at fault."""
+    """A bad record of a task file, with its line, the rule that it breaks, and the field at fault."""
 
     line_number: int
     task_id: str | None
@@ -137,15 +137,15 @@ class RecordError:
     detail: str
 
     def at(self, path: object) -> str:
-        """Return the line that reports this error for ``path``."""
+        """Return the error as one line of text that begins with ``path``."""
         # The name of a field may come from the record, and must not break the line.
         return printable(f"{path}:{self.line_number}: {self.rule} {self.field}: {self.detail}", keep="")
 
 
 class ToolCall(NamedTuple):
-    """A model's tool call; ``arguments`` is the JSON text that the model wrote, valid or not.
+    """A model's tool call; ``arguments`` is the text that the model wrote, which may be invalid JSON.
 
-    ``id`` links the call to its result. Servers choose new ids in every run, so nothing else depends on them.
+    ``id`` links the call to its result. Servers choose new ids in every run, so ids have no other use.
     """
 
     id: str
@@ -154,7 +154,7 @@ class ToolCall(NamedTuple):
 
     @property
     def values(self) -> dict[str, Any] | None:
-        """The arguments by name, or None if the text is no JSON object. Blank text and ``null`` mean no arguments."""
+        """The arguments by name, or None if the text is not a JSON object; empty for blank text and ``null``."""
         if not self.arguments.strip():
             return {}
         try:
@@ -194,12 +194,13 @@ MEDIA_TYPES: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """An image, audio or another file in a prompt, without its bytes, which :mod:`pytest_lmeval.media` reads.
+    """A description of an image, audio or other file in a prompt; :mod:`pytest_lmeval.media` reads its bytes.
 
-    ``kind`` is ``image``, ``audio`` or ``file``. ``type`` is the MIME type by content, and ``size`` counts bytes.
-    ``source`` says for readers where the bytes come from: a path, ``data:``, or a column. ``path`` is the file that has
-    the bytes. If ``source`` is an address that only the model's server reads, ``type``, ``sha256`` and ``path`` are
-    empty. ``detail`` is the resolution of an image that a request asks for, as in OpenAI's interfaces.
+    ``kind`` is ``image``, ``audio`` or ``file``. ``type`` is the MIME type that the content indicates, and ``size`` is
+    the number of bytes. ``source`` describes the origin of the bytes for readers: a path, ``data:``, or a column.
+    ``path`` is the file that contains the bytes. If ``source`` is an address that only the model's server reads,
+    ``type``, ``sha256`` and ``path`` are empty. ``detail`` is the resolution at which the model should read an image,
+    as in OpenAI's interfaces.
     """
 
     kind: str
@@ -215,7 +216,7 @@ class Media:
 
     @property
     def facts(self) -> list[str]:
-        """The format and the size for readers, such as ``PNG`` and ``12 kB``; nothing for an address."""
+        """The format and the size for readers, such as ``PNG`` and ``12 kB``; empty for an address."""
         if not self.sha256:
             return []
         units = [(10**6, "MB"), (10**3, "kB"), (1, "B")]
@@ -226,11 +227,11 @@ class Media:
 
     @property
     def identity(self) -> list[str]:
-        """The values that answers depend on: not the path."""
+        """The values that affect a model's answers."""
         return [self.kind, self.sha256 or self.source, *([self.detail] if self.detail else [])]
 
     def to_json(self) -> Mapping[str, object]:
-        """Return the record of a ledger."""
+        """Return the medium as a record for the ledger."""
         detail = {"detail": self.detail} if self.detail else {}
         if not self.sha256:
             return {self.kind: self.source, **detail}
@@ -238,7 +239,7 @@ class Media:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, object]) -> Media:
-        """Return the medium in a record of :meth:`to_json`, whose bytes cannot be read."""
+        """Create a medium from a record that :meth:`to_json` returned; its bytes cannot be read."""
         kind = next(name for name in MEDIA_KINDS if name in fields)
         known: Any = {name: fields[name] for name in ("type", "sha256", "size", "detail") if name in fields}
         return cls(**{"kind": kind, "type": "", "sha256": "", "size": 0, "source": fields[kind], **known})
@@ -248,10 +249,10 @@ class Media:
 class Message:
     """A message of a conversation; ``role`` is ``system``, ``user``, ``assistant`` or ``tool``.
 
-    ``tool_calls`` belong to an assistant message. ``tool_call_id`` belongs to a tool message, and names the call that
-    it answers. ``extra`` has fields of the message and its calls that this package does not know, as JSON text; see
-    :mod:`~pytest_lmeval.extra`. If the message has media, ``parts`` has its texts and media in order, and ``content``
-    is the text for readers, with a placeholder for each medium.
+    Only an assistant message has ``tool_calls``. Only a tool message has ``tool_call_id``, the id of the call that it
+    answers. ``extra`` is JSON text with fields of the message and its calls that this package does not know; see
+    :mod:`~pytest_lmeval.extra`. If the message has media, ``parts`` lists its texts and media in order, and ``content``
+    is a text for readers with a placeholder for each medium.
     """
 
     role: str
@@ -263,19 +264,19 @@ class Message:
 
     @classmethod
     def of_parts(cls, role: str, parts: Sequence[str | Media], **fields: Any) -> Message:
-        """Return the message with these texts and media, and further ``fields``."""
+        """Create a message from texts and media, with further ``fields``."""
         has_media = any(isinstance(part, Media) for part in parts)
         return cls(role, "\n".join(map(str, parts)), parts=tuple(parts) if has_media else (), **fields)
 
     @property
     def media(self) -> list[Media]:
-        """The media of the message."""
+        """The media in the message."""
         return [part for part in self.parts if isinstance(part, Media)]
 
     def to_json(self) -> dict[str, Any]:
         """Return the message in the format of chat interfaces, without ``extra``.
 
-        If it has media, its content is a list of texts and records of media, as in the ledger.
+        If the message has media, its content is a list of texts and media records, as in the ledger.
         """
         fields: dict[str, Any] = {"role": self.role, "content": self.content}
         if self.parts:
@@ -291,7 +292,7 @@ class Message:
 
     @classmethod
     def from_json(cls, fields: Any) -> Message:
-        """Return the message in ``fields``, in the format of :meth:`to_json`."""
+        """Create a message from ``fields`` in the format of :meth:`to_json`."""
         calls = [(each["id"], each["function"]) for each in fields.get("tool_calls", ())]
         tool_calls = tuple([ToolCall(id, function["name"], function["arguments"]) for id, function in calls])
         content, more = fields["content"], {"tool_calls": tool_calls, "tool_call_id": fields.get("tool_call_id", "")}
@@ -307,13 +308,13 @@ def kinds_in(messages: Sequence[Message]) -> tuple[str, ...]:
 
 
 class Joined(tuple[Message, ...]):
-    """A conversation whose messages include their line ends, so that :func:`formatters.joined` must render it."""
+    """A conversation whose messages include their line ends; :func:`formatters.joined` must render it."""
 
     __slots__ = ()
 
 
 class BestEffort(dict[str, Any]):
-    """An option to drop if the adapter or its server rejects it."""
+    """The value of an option that a request drops if the adapter or its server rejects the option."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,10 +322,11 @@ class Generate:
     """A request for a completion of ``prompt``, a text or a conversation, for the example ``id`` of ``task``.
 
     ``repeat`` numbers the independent responses to one prompt, from 0. ``options``, such as ``temperature``, override
-    the adapter's options for this request; the adapter's ``request_options`` lists the options that it accepts.
-    ``tools`` are the functions the model may call: ``name``, ``description`` and ``parameters``, a JSON Schema.
-    ``tool_choice`` is ``auto``, ``none``, ``required`` or the name of the tool to call; "" leaves the choice to the
-    server. With a cache, ``nth`` is the number of equal requests before this one in the same repeat.
+    the adapter's options for this request. The adapter's ``request_options`` lists the options that a request may set.
+    ``tools`` are the functions that the model may call, each with ``name``, ``description`` and ``parameters`` (a JSON
+    Schema). ``tool_choice`` is ``auto``, ``none``, ``required`` or the name of the tool to call; "" leaves the choice
+    to the server. If the run has a cache, ``nth`` is the number of equal requests before this request in the same
+    repeat.
     """
 
     prompt: str | tuple[Message, ...]
@@ -340,9 +342,9 @@ class Generate:
 
     @property
     def text(self) -> str:
-        """The prompt as text: :func:`formatters.concatenation` renders conversations.
+        """The prompt as text; :func:`formatters.concatenation` renders a conversation.
 
-        A :class:`Joined` conversation uses :func:`formatters.joined`.
+        For a :class:`Joined` conversation, :func:`formatters.joined` does so.
         """
         if isinstance(self.prompt, str):
             return self.prompt
@@ -353,10 +355,10 @@ class Generate:
 class LogLikelihood:
     """A request for the probability of ``continuation`` after ``context``.
 
-    ``messages`` is the conversation that ``context`` renders, or empty: an adapter with a chat template formats the
-    messages and ignores ``context``. ``rolling`` scores a whole text without a context; the adapter reads a text longer
-    than the model's window in several windows, and scores each token once. With ``moves_blanks``, trailing whitespace
-    of the context counts as the beginning of the continuation.
+    If ``context`` is a rendered conversation, ``messages`` is that conversation. An adapter with a chat template
+    formats the messages and ignores ``context``. ``rolling`` scores a whole text without a context. If the text is
+    longer than the model's window, the adapter reads it in several windows, and scores each token once. If
+    ``moves_blanks`` is True, trailing whitespace of the context counts as the beginning of the continuation.
     """
 
     context: str
@@ -372,15 +374,15 @@ class LogLikelihood:
 class Completion:
     """A model's answer, with metadata.
 
-    ``latency_ms`` is the duration of this request alone, and ``ttft_ms`` the time to its first token. ``logprobs`` are
-    the natural log-probabilities of its tokens. ``confidence`` is the probability, in [0, 1], that the model assigns to
-    its answer being right. Token counts come from the server; ``cost`` is in the currency of the adapter's prices.
-    ``thoughts`` are a reasoning model's text before its answer, and are never scored. ``reasoning_tokens`` counts the
-    ``completion_tokens`` in the thoughts. ``tool_calls`` are the calls that the model requests. If one response took
-    several requests, ``exchanges`` lists all of them in order, ending with this one. A ``cached`` answer comes from
-    another run, and costs neither money nor time. ``retries`` counts the attempts before this one; the engine sets it.
-    ``served_by`` is the server's name for the model that answered. ``asides`` records a simulated user's replies.
-    ``extra`` has fields of the server's reply that this package does not know, as JSON text; see
+    ``latency_ms`` is the duration of this request alone, and ``ttft_ms`` is the time to the first token. ``logprobs``
+    are the natural log-probabilities of the answer's tokens. ``confidence`` is the model's estimate, from 0 to 1, that
+    its answer is right. Token counts come from the server. ``cost`` is in the currency of the adapter's prices.
+    ``thoughts`` are a reasoning model's text before its answer, and are never scored. ``reasoning_tokens`` is the part
+    of ``completion_tokens`` that the thoughts took. ``tool_calls`` are the calls that the model requests. If a response
+    took several requests, ``exchanges`` lists all requests and answers in order, including the last. A ``cached``
+    answer comes from the cache, and costs neither money nor time. ``retries`` counts the attempts before this answer;
+    the engine sets it. ``served_by`` is the server's name for the model that answered. ``asides`` records a simulated
+    user's replies. ``extra`` is JSON text with fields of the server's reply that this package does not know; see
     :mod:`~pytest_lmeval.extra`.
     """
 
@@ -404,7 +406,7 @@ class Completion:
     extra: str = ""
 
     def __repr__(self) -> str:
-        """Return only the fields that differ from their defaults, to keep the messages of failed asserts short."""
+        """Show only the fields that differ from their defaults, to keep the messages of failed asserts short."""
         given = ((each.name, getattr(self, each.name), each.default) for each in fields_of(self))
         return f"Completion({', '.join(f'{name}={value!r}' for name, value, default in given if value != default)})"
 
@@ -421,7 +423,7 @@ class Completion:
 
     @property
     def is_cut_off(self) -> bool:
-        """True if the answer hit the token limit, or ended before it began."""
+        """True if an answer hit the token limit, or consists only of thoughts."""
         if self.exchanges:
             return any(
                 each.response.finish_reason == "length" or each.response.has_no_answer for each in self.exchanges
@@ -432,8 +434,8 @@ class Completion:
     def output(self) -> str:
         """The response in the format of ledgers, replays and digests.
 
-        This is the text or, if there are tool calls, compact JSON of text and calls. After several requests, it is a
-        JSON array of their outputs.
+        The output is the text or, if there are tool calls, a JSON object with text and calls. If the response took
+        several requests, the output is a JSON array with the output of each request.
         """
         if self.exchanges:
             return _encode([each.response.output for each in self.exchanges])
@@ -447,7 +449,7 @@ class Completion:
     def of_output(cls, output: str, *, number: int = 0, **fields: Any) -> Completion:
         """Parse ``output`` into a completion, with new ids for its calls.
 
-        ``number``, from 0, distinguishes the calls of several answers to one example.
+        ``number`` counts the answers to one example from 0, and makes the ids of their calls differ.
         """
         found = _calls_in(output, number)
         if found is None:
@@ -460,7 +462,7 @@ class Completion:
 class LogProb:
     """The natural log-probability of a continuation, in total and per token, and whether the continuation is greedy.
 
-    ``ids`` identify the continuation's tokens, one per entry of ``tokens``, if the adapter provides them.
+    If the adapter provides ``ids``, they identify the continuation's tokens, with one id per entry of ``tokens``.
     """
 
     total: float
@@ -488,12 +490,12 @@ Response = Completion | LogProb
 class Score:
     """The score of a prediction, in [0, 1], with details for readers.
 
-    ``details`` holds JSON values, e.g. ``code_status``. ``unparsed`` means that the post-process rule extracted
-    nothing; reports count this separately from a wrong answer. ``metrics`` holds further scores of the prediction by
-    metric, each in [0, 1]. ``excluded`` is the task's reason for excluding the example from its scores. If
-    ``measured``, only the task's aggregations score the example, and ``value`` is ignored. ``usage`` counts the tokens
-    and costs of scoring, under the names that :class:`ExampleResult` uses. ``thresholds`` are minimum values for scores
-    in ``metrics``.
+    ``details`` holds JSON values, such as ``code_status``. ``unparsed`` is True if the post-process rule extracted
+    nothing; reports count such answers separately from wrong answers. ``metrics`` holds further scores of the
+    prediction by metric, each in [0, 1]. ``excluded`` is the task's reason for excluding the example from its scores.
+    If ``measured`` is True, only the task's aggregations score the example, and the run ignores ``value``. ``usage``
+    holds the tokens and costs of scoring, with the same keys as in :class:`ExampleResult`. ``thresholds`` are minimum
+    values for scores in ``metrics``.
     """
 
     value: float
@@ -515,13 +517,14 @@ MetricFunction = Callable[..., Any]
 class Metric:
     """A per-example metric, with a default threshold for its examples.
 
-    With ``needs_sandbox``, the function takes the sandbox as a fourth argument. ``extras`` lists the keys of a record's
-    ``extras`` that the metric reads. ``package`` is an optional dependency that it imports for scoring, and ``install``
-    is the pip requirement for that package. If ``needs_targets`` is False, records need no targets. If ``takes_calls``,
-    the function gets the output in ledger format, tool calls included, and requests offer ``extras.tools`` to the
-    model. ``check`` raises RecordRefused for targets and extras by which no answer can be scored. A ``binary`` metric
-    returns only 1 or 0, so ``extras.not`` may negate it. ``extras.not`` may also negate a metric that ``asks_judge``;
-    the fourth argument of such a metric is a function that queries the run's judge.
+    If ``needs_sandbox`` is True, the function takes the sandbox as a fourth argument. ``extras`` lists the keys of a
+    record's ``extras`` that the metric reads. ``package`` is an optional dependency that the metric imports for
+    scoring, and ``install`` is the pip requirement for that package. If ``needs_targets`` is False, records need no
+    targets. If ``takes_calls`` is True, the function receives the output in ledger format, including tool calls, and
+    requests offer ``extras.tools`` to the model. ``check`` raises RecordRefused for targets and extras with which the
+    metric can score no answer. A ``binary`` metric returns only 1 or 0, so ``extras.not`` may negate it. ``extras.not``
+    may also negate a metric with ``asks_judge``. The fourth argument of such a metric is a function that queries the
+    run's judge.
     """
 
     name: str
@@ -539,11 +542,11 @@ class Metric:
 
 
 COST_UNKNOWN = "cost_unknown"
-"""The usage key for the number of an example's requests with unknown cost, if the cost of others is known."""
+"""The usage key for the number of an example's requests with unknown cost, if the cost of other requests is known."""
 
 
 def read_as_own(kind: type, group: str, of: type) -> None:
-    """Make every field of the class ``of``, the type of the field ``group`` of ``kind``, a property of ``kind``."""
+    """Give ``kind`` a property for every field of the class ``of``, which is the type of its field ``group``."""
     for each in fields_of(of):
         setattr(kind, each.name, property(attrgetter(f"{group}.{each.name}")))
 
@@ -553,11 +556,12 @@ class ExampleQuestion:
     """Identifies a result's example and its prompt.
 
     ``hash`` is the content hash, ``scoring_hash`` is the same hash without the prompt, and ``request`` is a hash of the
-    requests to the model. ``cluster`` groups examples that share something, such as a source text. A failing
-    ``must_pass`` example fails the run. ``line`` is the line in the file, from 1; ``place`` is the number of data rows
-    before this example, if lines do not give the order. ``item`` is the name of the test item, or "" if the name
-    follows from the example's id. ``tags`` are words that select the example. ``messages`` are the prompt with its
-    roles if it is a conversation, and ``prompt`` is then the text of all messages.
+    requests to the model. ``cluster`` groups examples that share something, such as a source text. If a ``must_pass``
+    example fails, the run fails. ``line`` is the example's line in the file, from 1. If lines do not determine the
+    order of examples, ``place`` is the number of data rows before this example. ``item`` is the name of the test item,
+    or "" if the name follows from the example's id. ``tags`` are words by which a run can select the example. If the
+    prompt is a conversation, ``messages`` holds its messages with their roles, and ``prompt`` is the text of all
+    messages.
     """
 
     task: str
@@ -583,13 +587,14 @@ class ExampleQuestion:
 class ExampleAnswer:
     """The model's answer, with its duration and usage.
 
-    ``outputs`` has one text per repeat, and ``thoughts`` the thoughts before each output, if any. ``cut_off`` means
-    that an output hit the token limit, or is missing after thoughts. If a response took several requests, ``exchanges``
-    records all of them; see :mod:`~pytest_lmeval.records.answers`. ``usage`` sums up the known ``prompt_tokens``,
-    ``completion_tokens`` and ``cost``, and has the key COST_UNKNOWN if only some requests report a cost. ``request_ms``
-    lists the durations of several requests, and ``ttft_ms`` their times to the first token. ``cached`` counts the
-    answers from the cache, which cost nothing and have no durations. ``served_by`` counts answers by the server's name
-    for the model. ``adapter_key`` distinguishes a project's adapters of the same name, which must not share answers.
+    ``outputs`` has one text per repeat. If the model produced thoughts, ``thoughts`` has the text before each output.
+    ``cut_off`` is True if an answer hit the token limit, or consists only of thoughts. If a response took several
+    requests, ``exchanges`` records all requests and answers; see :mod:`~pytest_lmeval.records.answers`. ``usage`` sums
+    up the known ``prompt_tokens``, ``completion_tokens`` and ``cost``. If only some requests report a cost, ``usage``
+    also has the key COST_UNKNOWN. ``request_ms`` lists the durations of several requests. ``ttft_ms`` lists the times
+    to the first token. ``cached`` counts the answers from the cache, which cost nothing and have no durations.
+    ``served_by`` maps the server's name for each model to a number of answers. ``adapter_key`` distinguishes a
+    project's adapters with the same name, which must not share answers.
     """
 
     outputs: tuple[str, ...] = ()
@@ -610,10 +615,10 @@ class ExampleAnswer:
 class ExampleOutcome:
     """The score and status of the answer.
 
-    ``score`` is None only if the example was not scored (``error``, ``timeout``, ``excluded``) or is ``measured``,
-    which means that only the task's aggregations score it. A measured example counts as scored, and ``threshold`` does
-    not apply. ``predictions`` has one text per repeat. ``metrics`` are the means of further scores. ``quarantine``
-    holds ``until`` and ``reason`` of a ``quarantined`` example, which cannot affect the run's outcome.
+    ``score`` is None only if ``status`` is ``error``, ``timeout``, ``excluded`` or ``measured``. Only the task's
+    aggregations score a ``measured`` example; it counts as scored, and ``threshold`` does not apply. ``predictions``
+    has one text per repeat. ``metrics`` holds the mean of each further metric over the repeats. ``quarantine`` holds
+    ``until`` and ``reason`` of a ``quarantined`` example, which cannot affect the run's outcome.
     """
 
     status: Status
@@ -640,8 +645,9 @@ else:
 class ExampleResult(_Fields):
     """Everything that a run knows about one example, stored as one line of the ledger.
 
-    Each group's fields are also attributes of the result: ``result.score`` is ``result.outcome.score``. Create a result
-    from groups or from fields, by name or in the order of RESULT_FIELDS; :func:`dataclasses.replace` accepts either.
+    Every field of a group is also an attribute of the result; for example, ``result.score`` is
+    ``result.outcome.score``. Create a result from groups, or from fields by name or in the order of RESULT_FIELDS.
+    :func:`dataclasses.replace` accepts groups and fields.
     """
 
     question: ExampleQuestion
@@ -673,7 +679,7 @@ class ExampleResult(_Fields):
 
     @property
     def decides(self) -> bool:
-        """True if the result counts towards scores because its example is not in quarantine."""
+        """True if the example is not in quarantine, so that its result counts towards scores."""
         return self.outcome.status != "quarantined"
 
     @property
@@ -684,7 +690,7 @@ class ExampleResult(_Fields):
 
     @property
     def is_failed(self) -> bool:
-        """True if the example's test fails."""
+        """True if the status fails the example's test, unless ``--lm-max-errors`` tolerates the error."""
         return self.status in FAILED
 
     @property
@@ -703,7 +709,7 @@ class ExampleResult(_Fields):
 
     @classmethod
     def from_json(cls, line: str | bytes) -> ExampleResult:
-        """Parse a line of :meth:`to_json`."""
+        """Create a result from a line that :meth:`to_json` returned."""
         fields = {**_IF_ANY, **json.loads(line)}
         for name in _TUPLES:
             fields[name] = tuple(fields[name])

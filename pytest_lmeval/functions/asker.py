@@ -304,9 +304,10 @@ def _message(given: object) -> Message:
         answers = str(given.get("tool_call_id") or "")
         if isinstance(content, str) or (content is None and calls):
             return Message(given["role"], content or "", calls, answers, of_message(given))
-        if isinstance(content, list | tuple) and content and not calls:
-            return replace(_of_parts(given["role"], content), tool_call_id=answers, extra=of_message(given))
-    raise UsageError(f"{place()}: lm.ask: expected a message with role and content, both text, got {given!r:.80}")
+        if isinstance(content, list | tuple) and content:
+            read = _of_parts(given["role"], content)
+            return replace(read, tool_calls=calls, tool_call_id=answers, extra=of_message(given))
+    raise UsageError(f"{place()}: lm.ask: expected a message with role and content, got {given!r:.80}")
 
 
 def _call(given: object) -> ToolCall:

@@ -47,6 +47,10 @@ def test_before_its_example_it_records_nothing() -> None:
             [{"role": "assistant", "content": None, "tool_calls": [CALL]}],
             (Message("assistant", "", (ToolCall("c1", "search", "{}"),)),),
         ),
+        (
+            [{"role": "assistant", "content": ["x"], "tool_calls": [CALL]}],
+            (Message("assistant", "x", (ToolCall("c1", "search", "{}"),)),),
+        ),
         ([{"role": "tool", "content": "x", "tool_call_id": "c1"}], (Message("tool", "x", (), "c1"),)),
         ([], None),
         (5, None),

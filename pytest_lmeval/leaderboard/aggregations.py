@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.rows import TaskRow
 
 Breakdown = Mapping[str, Mapping[str, float | int | None]]
-"""The score and the number of examples of each group, by its name."""
+"""The score and number of examples of each group, by name."""
 CENTERED = "centered"
 """The centred metric of tasks with a random baseline."""
 LEAST = {"p50_ms": 5, "p95_ms": 20, "ttft_p95_ms": 20, "duration_p50_ms": 5, "duration_p95_ms": 20}
@@ -37,7 +37,7 @@ _OWN_TIMES, _FIRST_TIMES, _CACHED = map(attrgetter, ("times", "answer.ttft_ms", 
 
 
 def scores_of(results: Iterable[ExampleResult]) -> Values:
-    """Return the scores of examples that are not in quarantine, and their clusters; () if no example has a cluster."""
+    """Return the scores of examples outside quarantine, and their clusters, or () if no example has a cluster."""
     scored = [
         (each.outcome.score, each.question.cluster)
         for each in results
@@ -56,13 +56,13 @@ def breakdown(groups: Iterable[tuple[str, ExampleResult]]) -> Breakdown:
 
 
 def mean_score(results: Iterable[ExampleResult]) -> float | None:
-    """Return the mean of the scores; None without scores."""
+    """Return the mean of the scores, or None if no example has a score."""
     scores = [result.outcome.score for result in results if result.outcome.score is not None]
     return mean(scores) if scores else None
 
 
 def means_by_metric(results: Sequence[ExampleResult]) -> dict[str, float | None]:
-    """Return the mean score of each metric, and of each further metric; None for a metric without scored examples."""
+    """Return each metric's mean, including further metrics; the mean of a metric without scored examples is None."""
     own: dict[str, list[float]] = {}
     further: dict[str, list[float]] = {}
     for result in results:
@@ -78,39 +78,40 @@ def means_by_metric(results: Sequence[ExampleResult]) -> dict[str, float | None]
 
 
 def subject_mean(subjects: Breakdown) -> dict[str, float]:
-    """Return the mean of the subjects' scores, equally weighted."""
+    """Return ``subject_mean``, the unweighted mean of the subjects' scores; empty if any subject has no score."""
     scores = [subject["score"] for subject in subjects.values()]
     known = [score for score in scores if score is not None]
     return {"subject_mean": mean(known)} if known and len(known) == len(scores) else {}
 
 
 def by_subject(results: Sequence[ExampleResult]) -> Breakdown:
-    """Return the breakdown by category; empty if there are fewer than two categories."""
+    """Return the score and size of each category; empty if there are fewer than two categories."""
     categories = {result.question.category for result in results}
     return breakdown((result.question.category or "none", result) for result in results) if len(categories) > 1 else {}
 
 
 def pass_at_k(correct: int, n: int, k: int) -> float:
-    """Return the chance that at least one of k responses, drawn without replacement from n, is correct; 1 <= k <= n.
+    """Return the chance that, of k responses drawn without replacement from n >= k responses, at least one is correct.
 
-    The unbiased estimator of M. Chen et al., "Evaluating Large Language Models Trained on Code", 2021.
+    This is the unbiased estimator of Chen et al. (2021), "Evaluating Large Language Models Trained on Code".
     """
     return 1.0 - math.comb(n - correct, k) / math.comb(n, k)
 
 
 def pass_hat_k(correct: int, n: int, k: int) -> float:
-    """Return the chance that all of k responses, drawn without replacement from n, are correct; 1 <= k <= n.
+    """Return the chance that k responses, drawn without replacement from n >= k responses, are all correct.
 
-    The unbiased estimator of S. Yao et al., "tau-bench", 2024.
+    This is the unbiased estimator of Yao et al. (2024), "tau-bench".
     """
     return math.comb(correct, k) / math.comb(n, k)
 
 
 def repeat_metrics(results: Sequence[ExampleResult]) -> dict[str, float]:
-    """Return ``pass@k`` and ``pass^k`` for k = 1, 2, 4 ... and n, and ``maj@n`` of predictions; empty without repeats.
+    """Return ``pass@k`` and ``pass^k`` for k = 1, 2, 4, ..., n, and ``maj@n``; return an empty dict without repeats.
 
-    These are means over the scored examples: the chance that at least one of k responses is right, the chance that all
-    k responses are right, and the share of examples whose commonest prediction is right. ``pass^1`` equals ``pass@1``.
+    Each value is a mean over the scored examples. The chance that at least one of k responses is right is ``pass@k``,
+    and the chance that all of them are right is ``pass^k``. The share of examples whose most common prediction is right
+    is ``maj@n``. The result omits ``pass^1``, which equals ``pass@1``.
     """
     scored = [(result, _scores(result)) for result in results if result.outcome.details and len(_scores(result)) > 1]
     if not scored:
@@ -129,8 +130,8 @@ def repeat_metrics(results: Sequence[ExampleResult]) -> dict[str, float]:
 def repeat_errors(results: Sequence[ExampleResult]) -> dict[str, float | int | None]:
     """Return the number of repeats, and the standard errors of the task's score within and between examples.
 
-    ``stderr_within`` comes from the repetition of requests, ``stderr_between`` from the choice of examples. ``differ``
-    is the number of examples whose repeats have different scores.
+    ``stderr_within`` is the error from repeating requests, and ``stderr_between`` is the error from the choice of
+    examples. ``differ`` is the number of examples whose repeats have different scores.
     """
     scores = [_scores(result) for result in results if result.outcome.details and len(_scores(result)) > 1]
     if not scores:
@@ -162,23 +163,23 @@ def centered(score: float, baseline: float) -> float:
 
 
 def centered_metric(score: float | None, baseline: float | None) -> dict[str, float | None]:
-    """Return the row's ``centered`` metric; empty for a task without a baseline."""
+    """Return the row's ``centered`` metric, or an empty dict for a task without a random baseline."""
     if baseline is None:
         return {}
     return {CENTERED: None if score is None else centered(score, baseline)}
 
 
 def core_score(rows: Iterable[TaskRow]) -> float | None:
-    """Return the mean of the centred scores; None if no task has a baseline, or a task with a baseline has no score."""
+    """Return the mean of the centred scores, or None if there are no such scores or any of them is missing."""
     values = [row.metrics[CENTERED] for row in rows if CENTERED in row.metrics]
     known = [value for value in values if value is not None]
     return mean(known) if known and len(known) == len(values) else None
 
 
 def core_csv(rows: Iterable[TaskRow]) -> bytes:
-    """Return a UTF-8 CSV file of the tasks with a centred score, with ``CORE`` on the last line.
+    """Return a UTF-8 CSV file of the tasks with centred scores; its last line is their mean, called ``CORE``.
 
-    A missing score is an empty field. Return no bytes if no task has a centred score.
+    The field of a missing score is empty. Return no bytes if no task has a centred score.
     """
     chosen = [row for row in rows if CENTERED in row.metrics]
     if not chosen:
@@ -203,10 +204,10 @@ def calibration(results: Iterable[ExampleResult]) -> dict[str, float | int]:
 
 
 def confidence_metrics(results: Iterable[ExampleResult]) -> dict[str, float | int]:
-    """Return ``ece``, ``brier`` and ``n`` of the scored examples with a confidence; empty without such examples.
+    """Return the calibration error ``ece`` and the ``brier`` score of the ``n`` scored examples that have a confidence.
 
-    The confidence is ``details["confidence"]``, in [0, 1]. An answer is right if its score reaches the threshold. If an
-    example has several responses, use only the first one.
+    The result is empty if no scored example has a confidence. The confidence is ``details["confidence"]``, in [0, 1].
+    An answer is right if its score reaches the threshold. Only an example's first response counts.
     """
     sure = [
         (confidence, is_at_least(score, result.threshold))
@@ -226,7 +227,7 @@ def confidence_metrics(results: Iterable[ExampleResult]) -> dict[str, float | in
 def text_metrics(results: Iterable[ExampleResult]) -> dict[str, float]:
     """Return ``perplexity`` per token and ``bits_per_byte`` over all texts of language modeling tasks.
 
-    The result is empty without such texts, or if the texts are too improbable for a float.
+    The result is empty if there are no such texts, or if their perplexity is too large for a float.
     """
     texts = [text for result in _detailed(results, "options") if (text := _text(result)) is not None]
     if not texts:
@@ -240,13 +241,13 @@ def text_metrics(results: Iterable[ExampleResult]) -> dict[str, float]:
 
 
 def _detailed(results: Iterable[ExampleResult], name: str) -> list[ExampleResult]:
-    """Return the results with the detail ``name``, and results with several responses, which may have the detail."""
+    """Return the results that have the detail ``name``, or repeats whose details may contain it."""
     found = ((result, result.outcome.details) for result in results)
     return [result for result, details in found if details and (name in details or "repeats" in details)]
 
 
 def _text(result: ExampleResult) -> tuple[float, int, int] | None:
-    """Return the log-probability, the number of tokens and the number of bytes of the result's only text."""
+    """Return the log-probability, token count and byte count of a result with exactly one text, or else None."""
     details = first_details(result)
     if "options" not in details:
         return None
@@ -259,14 +260,15 @@ def _text(result: ExampleResult) -> tuple[float, int, int] | None:
 
 
 def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
-    """Return the known values of FIELDS, and the numbers of timed ``requests`` and of untimed ``cached`` answers.
+    """Return the known values of FIELDS, the number of timed ``requests`` and the number of ``cached`` answers.
 
-    Times are milliseconds per request, without the waits between attempts. ``model_ms`` is the mean, over examples with
-    requests, of the time of all requests of an example. A cached answer costs nothing, and has the tokens of the
-    original request. ``durations`` is the number of timed calls of eval functions, without examples that had an error
-    or a cached answer. ``requests_per_example`` is the mean over the examples of eval functions, including cached
-    answers. If only some examples report their usage, ``asked`` is the number of all examples with requests, and
-    ``cost_known`` and ``tokens_known`` count the examples that report their usage for all requests.
+    Times are in milliseconds per request, and exclude the waits between attempts. ``model_ms`` is an example's total
+    request time, averaged over the examples with timed requests. A cached answer costs nothing but counts the tokens of
+    the original request. ``durations`` counts the timed calls of eval functions, except in examples with an error or a
+    cached answer. ``requests_per_example`` is the mean number of requests, cached or not, per example of an eval
+    function. If the cost or the tokens of only some examples are known, ``asked`` is the number of examples with
+    requests. The number of examples with a complete cost is ``cost_known``, and ``tokens_known`` counts the examples
+    with known tokens.
     """
     timed = [*filter(None, map(_OWN_TIMES, results))]
     times = sorted(chain.from_iterable(timed))
@@ -303,7 +305,7 @@ def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
 
 
 def _used(results: Sequence[ExampleResult]) -> tuple[int, list[float], int, list[float]]:
-    """Return the number of examples with requests, their known costs, the number of partial costs, and their tokens."""
+    """Return the number of examples with requests, their known costs, the number of partial costs, and known tokens."""
     asked = partly = 0
     costs, tokens = [], []
     for result in results:
@@ -323,9 +325,9 @@ def _used(results: Sequence[ExampleResult]) -> tuple[int, list[float], int, list
 
 
 def percentile(ordered: Sequence[float], share: float, least: int = 1) -> float | None:
-    """Return the smallest of the ``ordered`` values that is at least as large as a ``share`` of the values.
+    """Return the smallest of the ``ordered`` values that at least a ``share`` of the values do not exceed.
 
-    Return None for fewer than ``least`` values.
+    Return None if there are fewer than ``least`` values.
     """
     if len(ordered) < max(1, least):
         return None

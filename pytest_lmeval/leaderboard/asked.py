@@ -1,4 +1,4 @@
-"""Find the question of an example and the answer to it, for reports with one line per example."""
+"""Find an example's question and answer, for reports that show each example on one line."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ _MOST = 4_000
 
 
 def asked(result: ExampleResult) -> str:
-    """Return the question: the user's last message, or the last paragraph of a prompt without roles.
+    """Return an example's question: the user's last message, or the last paragraph of a prompt without roles.
 
-    The question of an eval function is in its row, or else in its first request; "" if it is in neither. Only the first
-    characters of a long question are returned.
+    For an eval function, return the question in its row, or else in its first request, or "". Cut a long question.
     """
     if is_function(result):
         return (_column(result, QUESTIONS) or _first_request(result))[:_MOST]
@@ -32,21 +31,21 @@ def asked(result: ExampleResult) -> str:
 
 
 def wanted(result: ExampleResult) -> Sequence[str]:
-    """Return the wanted answers; for an eval function, the answer in its row."""
+    """Return the expected answers; for an eval function, return the answer in its row."""
     if not is_function(result):
         return wanted_of(result)
     return [text] if (text := _column(result, ANSWERS)) else []
 
 
 def answered(result: ExampleResult) -> str:
-    """Return the answer that decided the score; for an eval function without an output, the model's last answer."""
+    """Return the answer to show; for an eval function without an output, return the model's last answer."""
     if is_function(result):
         return shown_output(result) or _last_answer(result)
     return result.predictions[shown_response(result)] if result.predictions else ""
 
 
 def _column(result: ExampleResult, names: Sequence[str]) -> str:
-    """Return the first of the named values of a function's row that is a text or a number."""
+    """Return the first text or number, under any of the ``names``, in an eval function's row, or ""."""
     try:
         row = json.loads(result.prompt)
     except (ValueError, RecursionError):
@@ -63,7 +62,7 @@ def _first_request(result: ExampleResult) -> str:
 
 
 def _last_message(messages: Any) -> str:
-    """Return the text of the user's last message; the messages of a step may have any form."""
+    """Return the text of the user's last message, or ""; the messages that a step recorded may be malformed."""
     given = messages if isinstance(messages, list) else []
     said = (each.get("content") for each in given if isinstance(each, Mapping) and each.get("role") == "user")
     return next((text for text in reversed([*said]) if isinstance(text, str)), "")

@@ -1,4 +1,4 @@
-"""The leaderboard: a run's outcome as one value."""
+"""Build the leaderboard, which holds a run's results and totals."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _DETAILS, _STATUS, _METRIC = map(attrgetter, ("outcome.details", "outcome.status
 _CUT_OFF, _UNPARSED, _IS_SCORED = map(attrgetter, ("answer.cut_off", "outcome.unparsed", "is_scored"))
 SCHEMA = "pytest-lmeval/leaderboard/2"
 RERUN_USAGE = "rerun_usage"
-"""The manifest's entry with the usage of attempts that were made again, which no result has."""
+"""The manifest's entry with the usage of attempts that a plugin repeated, which no result includes."""
 UNPRICED = "unpriced"
 """The manifest's entry with the names of judges and simulated users whose prices are unknown."""
 SERVICE = "service"
@@ -54,14 +54,15 @@ SERVICE = "service"
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """The facts of a run besides its results.
+    """The facts about a run other than its results.
 
-    ``missing`` are examples that were collected but never reported. ``selection`` describes the selected examples; it
-    is empty if all were selected. ``floors`` are the minimum scores of tasks, and of ``overall``; ``limits`` cap their
-    spending. ``interruptions`` are the reasons why the run did not finish, except lost examples. ``failures`` are tests
-    of examples that failed regardless of the score. ``reruns`` is the number of repeated attempts. ``mode`` is the
-    gate's mode, which decides whether examples are ``failed`` or ``below``; empty if unknown. ``remarks`` are sentences
-    about misuse that is not the fault of a single example.
+    ``missing`` lists the collected examples that never reported a result. ``selection`` describes the selected
+    examples; it is empty if all examples were selected. For each task, and for ``overall``, the minimum score is in
+    ``floors``, and limits on time, tokens and cost are in ``limits``. ``interruptions`` gives the reasons why the run
+    did not finish, other than missing examples. ``failures`` describes examples whose tests failed for a reason other
+    than the score. ``reruns`` counts the attempts that a plugin repeated. ``mode`` is the gate's mode, or "" if it is
+    unknown; the mode decides whether low scores are ``failed`` or ``below``. ``remarks`` are sentences about the whole
+    run, such as options without effect.
     """
 
     timestamp: str
@@ -84,13 +85,13 @@ class RunFacts:
     remarks: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Hide secrets, even in other people's boards: all reports read the options from here."""
+        """Hide secrets in the adapter's options, even if the board comes from someone else's file."""
         object.__setattr__(self, "adapter_options", redact_options(self.adapter_options))
 
 
 @dataclass(frozen=True, slots=True)
 class Leaderboard:
-    """The rows of a run, sorted by task, and the overall numbers."""
+    """A run's rows, sorted by task, and its overall numbers."""
 
     facts: RunFacts
     tasks: tuple[TaskRow, ...]
@@ -108,7 +109,7 @@ class Leaderboard:
     served_by: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self, *, per_example: bool = False) -> dict[str, Any]:
-        """Return the board in the format of its file, with the keys in the documented order."""
+        """Return the board as in leaderboard.json, with the keys in the documented order."""
         facts = self.facts
         board: dict[str, Any] = {
             "schema": SCHEMA,
@@ -139,13 +140,13 @@ class Leaderboard:
         return {key: value for key, value in board.items() if key not in _IF_ANY or value}
 
     def groups(self) -> dict[str, dict[str, Any]]:
-        """Return the scores of the rows' groups; see :func:`~pytest_lmeval.leaderboard.groups.group_scores`."""
+        """Return the scores of groups of tasks; see :func:`~pytest_lmeval.leaderboard.groups.group_scores`."""
         from pytest_lmeval.leaderboard.groups import group_scores
 
         return group_scores(self.tasks)
 
     def quarantined(self) -> list[dict[str, str]]:
-        """Return task, id, until and reason for every quarantined example."""
+        """Return the task, id, last day (``until``) and reason for every quarantined example."""
         results = (result for row in self.tasks for result in row.per_example if result.status == "quarantined")
         return [{"task": result.task, "id": result.id, **result.quarantine} for result in results]
 
@@ -161,9 +162,9 @@ _IF_ANY = frozenset(
 def aggregate(
     infos: Sequence[TaskInfo], results: Sequence[ExampleResult], task_of: Callable[[TaskInfo], Any]
 ) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
-    """Return the aggregates by task, and a line for each task whose aggregation failed.
+    """Return the aggregates by task, and a message for each task whose aggregation failed.
 
-    ``task_of`` returns the task of an info: under pytest-xdist, the controlling process did not collect the tasks.
+    ``task_of`` loads the task of a TaskInfo, because the controlling process of pytest-xdist does not collect tasks.
     """
     found: dict[str, Mapping[str, Any]] = {}
     failures = []
@@ -180,7 +181,7 @@ def aggregate(
 
 
 def info_of(task: Task, path: str | None = None, *, selected: int | None = None) -> TaskInfo:
-    """Return the info of a task; ``path`` is its file as shown in reports."""
+    """Return the TaskInfo of a task, with ``path`` as the file that reports show."""
     count = len(task.examples)
     return TaskInfo(
         task.name,
@@ -201,7 +202,7 @@ def info_of(task: Task, path: str | None = None, *, selected: int | None = None)
 
 
 def failures_of(board: Leaderboard) -> list[ExampleResult]:
-    """Return the failed examples in the order of their data, but only the first example of a refused task."""
+    """Return the failed examples in data order, but only the first example of each refused task."""
     found: list[ExampleResult] = []
     named: set[str] = set()
     for result in as_in_data(each for row in board.tasks for each in row.per_example if each.is_failed):
@@ -218,9 +219,9 @@ def build_board(
     facts: RunFacts,
     aggregates: Mapping[str, Mapping[str, Any]] = _NOTHING,
 ) -> Leaderboard:
-    """Build the board of a run; a task that has only results, or only an info, gets a row, too.
+    """Build a run's board, with a row even for a task that has only results or only a TaskInfo.
 
-    ``aggregates`` are the results of :func:`aggregate`, by task.
+    ``aggregates`` is the first value that :func:`aggregate` returns.
     """
     results = [*results]
     of_functions = traces(results) if METRIC in map(_METRIC, results) else []
@@ -306,10 +307,11 @@ def _overall(rows: Sequence[TaskRow]) -> tuple[float | None, tuple[float, float]
 
 
 def digest(results: Iterable[ExampleResult]) -> str:
-    """Return a SHA-256 that is equal for equal results, regardless of order, number of processes and batch size.
+    """Return a SHA-256 of the results; their order, the number of processes and the batch size do not affect it.
 
-    It covers the sorted lines ``[task, id, hash, [outputs], score]``, compact ASCII JSON, joined by newlines. An eval
-    function's score is an object: its named scores, and its overall score under ``function``.
+    The hashed text consists of sorted lines ``[task, id, hash, [outputs], score]`` of compact ASCII JSON, joined by
+    newlines. For an eval function, ``score`` is an object with its named scores and, under ``function``, its overall
+    score.
     """
     # Outputs may be large, so hash one line at a time. The beginnings of lines, up to the hash, are enough to sort the
     # lines.
@@ -347,25 +349,25 @@ def _counts(results: Sequence[ExampleResult], facts: RunFacts) -> dict[str, int]
 
 
 def rerun_usage(facts: RunFacts) -> Mapping[str, float]:
-    """Return the usage of attempts that were repeated."""
+    """Return the usage of the attempts that a plugin repeated."""
     return sound_amounts(facts.manifest.get(RERUN_USAGE))
 
 
 def _outside(facts: RunFacts) -> Mapping[str, float]:
-    """Return the usage of requests outside of examples."""
+    """Return the usage of requests that belong to no example."""
     service = facts.manifest.get(SERVICE)
     return sound_amounts(service.get("usage") if isinstance(service, Mapping) else None)
 
 
 def run_usage(usages: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Return the sums of all amounts, which do not depend on the order of ``usages``."""
+    """Return the sum of each amount; the order of ``usages`` does not affect the sums."""
     return dict(sorted(total_usage(usages, lambda amounts: round(math.fsum(amounts), 12)).items()))
 
 
 def served_by(results: Sequence[ExampleResult], of_functions: Sequence[Trace] | None = None) -> dict[str, int]:
-    """Count the model's answers by the server's name for the model, including answers to functions' requests.
+    """Count the model's answers, including answers to eval functions, by the model name that the server reported.
 
-    ``of_functions`` are the traces of the results if the caller has them.
+    ``of_functions`` are the traces of ``results``, if the caller has already read them.
     """
     counts: Counter[str] = Counter()
     for result in results:

@@ -1,4 +1,4 @@
-"""Metrics of a task with a few labels: precision, recall and F1 per label, and the confusion matrix."""
+"""Compute precision, recall and F1 per label, and a confusion matrix, for tasks with a few labels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CATEGORIES = frozenset({"classification", "mcq"})
 
 
 class ClassRow(TypedDict):
-    """Metrics of one label: shares in [0, 1], or 0.0 if the divisor is 0, and the number of examples."""
+    """Metrics of one label: shares in [0, 1], which are 0.0 if the divisor is 0, and ``n``, the number of examples."""
 
     precision: float
     recall: float
@@ -30,14 +30,14 @@ class ClassRow(TypedDict):
 def by_label(
     results: Sequence[ExampleResult],
 ) -> tuple[Mapping[str, ClassRow], Mapping[str, Mapping[str, int]]] | None:
-    """Return the metrics of each label and the confusion matrix of the scored examples that have labels.
+    """Return each label's metrics, and the confusion matrix, for the scored examples that have labels.
 
-    Examples have labels if they have the category ``classification`` or ``mcq``, or a chosen option. The result is None
-    without such examples, or with more than MAX_LABELS labels. An example's label is its first target. Only the
-    example's first prediction counts, as the example's label if the prediction matches any target. A short prediction
-    that is no example's label adds a label, unless that makes more than MAX_LABELS. The confusion matrix counts any
-    other prediction as ``other``, or as ``unparsed`` if the post-process rule found nothing in it; as ``(other)`` and
-    ``(unparsed)`` if these names are labels.
+    An example has a label if its category is ``classification`` or ``mcq``, or if the model chose an option. The result
+    is None if no example has a label, or if there are more than MAX_LABELS labels. An example's label is its first
+    target. Only an example's first prediction counts; if it matches any target, it counts as the example's label. Short
+    predictions that match no label become labels, too, unless there would be more than MAX_LABELS labels. The confusion
+    matrix counts any other prediction as ``other``, or as ``unparsed`` if the post-process rule found nothing in the
+    text. If one of these names is a label, the matrix uses ``(other)`` or ``(unparsed)`` instead.
     """
     asked = [
         result
@@ -72,7 +72,7 @@ def _class_metrics(true: Sequence[str], predicted: Sequence[str], names: Collect
 
 @dataclass(frozen=True, slots=True)
 class _Labels:
-    """A task's labels by their normal form, and the names for predictions that are not labels."""
+    """A task's labels by their normal form, and the two names under which other predictions count."""
 
     names: Mapping[str, str]
     normal: Callable[[str, str], str]
@@ -99,7 +99,7 @@ def _labels(results: Sequence[ExampleResult]) -> _Labels:
 
 
 def _guessed(results: Sequence[ExampleResult], labels: _Labels) -> Mapping[str, str]:
-    """Return the labels, and further labels that occur only as predictions."""
+    """Return the labels of the targets, and labels that occur only as predictions."""
     found = dict(labels.names)
     wrong = (each for each in results if not each.unparsed and labels.predicted(each) == labels.other)
     texts = [(each.predictions[0].strip(), each.metric) for each in wrong]
@@ -118,17 +118,14 @@ def _with_free_names(labels: _Labels) -> _Labels:
 
 
 def _folds_case(results: Sequence[ExampleResult]) -> bool:
-    """Return True if the scores come from an ``exact_match`` that ignores case, as in compact files.
-
-    If the scores fit both kinds of ``exact_match``, return True.
-    """
+    """Return True if the scores fit an ``exact_match`` that ignores case, as in compact files."""
     exact = [result for result in results if result.metric == "exact_match"]
     lax = (any(_folded("", each.predictions[0]) == _folded("", target) for target in each.targets) for each in exact)
     return all(first_score(result) == 1.0 for result, met in zip(exact, lax, strict=True) if met)
 
 
 def _normal(metric: str, text: str) -> str:
-    """Return the form in which ``metric`` compares texts: texts with equal forms score 1."""
+    """Return ``text`` in the form that ``metric`` compares; two texts with equal forms score 1."""
     if metric == "multiple_choice":
         return text.strip()[:1].upper()
     if metric == "f1":

@@ -18,7 +18,7 @@ CHECKS = "checks"
 BY_NAME = frozenset((METRIC, CHECKS))
 """The metrics of examples whose named scores become sub-rows of the task."""
 DURATION = "duration_ms"
-"""The detail with a function's milliseconds for an example; a list for several repeats."""
+"""The detail with an eval function's duration in milliseconds, or with a list of durations for several repeats."""
 WHY = "why"
 """The detail with the reasons of scores, by name."""
 RUBRIC = "rubric"
@@ -34,13 +34,13 @@ OUTPUT = "output"
 DECIDED_BY = "decided_by"
 """The detail with the name of the decisive score; "" if only asserts decided."""
 FAILED_ATTEMPTS = "failed_attempts"
-"""The detail with the earlier attempts at an example that a plugin made again, in order."""
+"""The detail with the failed earlier attempts at an example that a plugin reran, in order."""
 NOT_NAMED = "none"
 """Represents the value of an option that a request does not name."""
 VARIOUS = "various"
 """Represents values of an option that differ from request to request, such as random seeds."""
 CALLED = ("tool", "mcp")
-"""The kinds of recorded steps that ask no model: calls of tools, and lists of the tools of servers."""
+"""The kinds of recorded steps that query no model: tool calls, and requests for a server's list of tools."""
 _ASKING = ("request", "http")
 _JUDGING = ("judge", "user")
 _MOST_NAMES = 10
@@ -60,7 +60,7 @@ def steps_of(details: Mapping[str, Any]) -> Iterator[Sequence[Mapping[str, Any]]
 
 
 def mixed_decisions(results: Iterable[ExampleResult]) -> str:
-    """Return a message if different scores decide the examples of one task; else ""."""
+    """Return a message if different scores decide the examples of one task, or else ""."""
     found = Counter(name for result in results for name in _decisions(result))
     if len(found) < 2:
         return ""
@@ -69,10 +69,10 @@ def mixed_decisions(results: Iterable[ExampleResult]) -> str:
 
 
 def answered_requests(details: Mapping[str, Any], kind: str = "request", asked: str = "") -> list[dict[str, Any]]:
-    """Return the answers in recorded steps, in the format of :func:`~pytest_lmeval.records.answers.recorded_answer`.
+    """Return the answers that steps recorded, in the format of :func:`~pytest_lmeval.records.answers.recorded_answer`.
 
-    ``kind`` is ``request`` for answers of the model, including its server's replies to forwarded requests, or ``judge``
-    for answers of judges and simulated users. ``asked`` is the name of the model that answered, "" for any model.
+    ``kind`` is ``request`` for answers of the model or its server, or ``judge`` for answers of judges and simulated
+    users. ``asked`` is the name of the model that answered, or "" for any model.
     """
     kinds = _ASKING if kind == "request" else _JUDGING
     return [
@@ -97,17 +97,17 @@ Trace = tuple[ExampleResult, Sequence[Mapping[str, Any]]]
 
 
 def asked_model(result: ExampleResult) -> bool:
-    """Return True if an example queried a model; an eval function did if its steps contain a request."""
+    """Return True if an example queried a model; for an eval function, look for requests in its recorded steps."""
     return not is_function(result) or any(step.get("kind") in _ASKING for step in chain(*steps_of(result.details)))
 
 
 def traces(results: Iterable[ExampleResult]) -> list[Trace]:
-    """Return the steps of the eval functions among ``results``."""
+    """Return each result of an eval function, with the steps of all its repeats."""
     return [(result, list(chain(*steps_of(result.details)))) for result in results if is_function(result)]
 
 
 def models_of(results: Iterable[ExampleResult]) -> dict[str, dict[str, int]]:
-    """Return how often eval functions asked for a model, and how often each model answered; {} without model names."""
+    """Return how often clients requested each model and how often it answered; {} if no request named a model."""
     steps = [step for _, steps in traces(results) for step in steps if step.get("kind") == "request"]
     asked = _models(step["client"] for step in steps if isinstance(step.get("client"), Mapping))
     answering = [step for step in steps if not (step.get("error") or step.get("cancelled"))]
@@ -116,9 +116,9 @@ def models_of(results: Iterable[ExampleResult]) -> dict[str, dict[str, int]]:
 
 
 class NamedOptions(NamedTuple):
-    """The number of requests of applications' clients, and how often they named each value of each option.
+    """The number of requests from applications' clients, and how often the requests set each option to each value.
 
-    NOT_NAMED counts the other requests; VARIOUS replaces the values if most requests have a value of their own.
+    NOT_NAMED counts the requests that do not set an option. VARIOUS replaces the values if there are too many to list.
     """
 
     requests: int
@@ -126,7 +126,7 @@ class NamedOptions(NamedTuple):
 
 
 def options_in(results: Iterable[ExampleResult]) -> NamedOptions:
-    """Return the options in requests of eval functions; earlier versions recorded none."""
+    """Return the options that eval functions' requests set; results of earlier versions have no options."""
     steps = [step for _, steps in traces(results) for step in steps if step.get("kind") == "request"]
     clients = [step["client"] for step in steps if isinstance(step.get("client"), Mapping)]
     named = [options for client in clients if isinstance(options := client.get("options"), Mapping)]
@@ -143,7 +143,7 @@ def _values(given: Sequence[object]) -> dict[str, int]:
 
 
 def requests_in(result: ExampleResult) -> list[Mapping[str, Any]]:
-    """Return the steps of an eval function that are requests to the model or its server."""
+    """Return an eval function's steps that are requests to the model or its server."""
     return [step for step in chain(*steps_of(result.details)) if step.get("kind") in _ASKING and step.get("key")]
 
 
@@ -160,7 +160,7 @@ def notes_of(of_functions: Sequence[Trace], adapter: str) -> list[str]:
 
 
 def _function_notes(of_functions: Iterable[Trace], adapter: str) -> list[str]:
-    """Return lines with each task's numbers of passes by asserts alone, silent examples and cancelled requests."""
+    """Return lines that count, by task, passes by asserts alone, examples without requests, and cancelled requests."""
     counts: dict[str, Counter[str]] = {}
     for result, steps in of_functions:
         found = counts.setdefault(result.task, Counter())
@@ -185,7 +185,7 @@ def _notes(task: str, counts: Counter[str], adapter: str) -> Iterator[str]:
 
 
 def _client_notes(of_functions: Iterable[Trace], adapter: str) -> list[str]:
-    """Return lines on kept clients, on the models that clients asked for, and on dropped fields of their requests."""
+    """Return lines about clients kept from other examples, and about models, fields and media in clients' requests."""
     found = [step for _, steps in of_functions for step in steps if isinstance(step.get("client"), Mapping)]
     if not found:
         return []
@@ -211,7 +211,7 @@ def _client_notes(of_functions: Iterable[Trace], adapter: str) -> list[str]:
 
 
 def _has_address(step: Mapping[str, object]) -> bool:
-    """Return True if a request has media of which the ledger has only the address."""
+    """Return True if a request contains media of which the ledger records only the address."""
     given = step.get("input")
     contents = [each.get("content") for each in given if isinstance(each, Mapping)] if isinstance(given, list) else []
     parts = [part for content in contents if isinstance(content, list) for part in content]
@@ -223,7 +223,7 @@ def _models(clients: Iterable[Mapping[str, Any]]) -> Counter[str]:
 
 
 def names_of(counts: Mapping[str, int], most: int = 5) -> str:
-    """Return the ``most`` frequent names with their counts, and the number of further names."""
+    """Return the most frequent names, at most ``most``, with their counts and the number of omitted names."""
     ordered = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
     more = [f"and {len(ordered) - most} more"] if len(ordered) > most else []
     return ", ".join([*(f"{name} ({count})" for name, count in ordered[:most]), *more])
@@ -234,14 +234,14 @@ def _listed(counts: Counter[str]) -> str:
 
 
 def shown_name(step: Mapping[str, Any]) -> str:
-    """Return the name of a step, with the example whose client the step used."""
+    """Return a step's name and, if the step used a client kept from another example, that example."""
     client = step.get("client")
     kept = client.get("kept") if isinstance(client, Mapping) else ""
     return f"{step.get('name') or ''} ({kept})" if kept else str(step.get("name") or "")
 
 
 def details_of(result: ExampleResult) -> Sequence[Mapping[str, Any]]:
-    """Return the details of each response to an example, in order; an example without repeats has one response."""
+    """Return the details of each response to an example, in order."""
     return _each(result.details)
 
 
@@ -258,15 +258,15 @@ def first_details(result: ExampleResult) -> Mapping[str, Any]:
 
 
 def first_score(result: ExampleResult) -> float | None:
-    """Return the first response's score; None if the example has no score."""
+    """Return the first response's score, or None if the example has no score."""
     scores = result.details.get("scores") if len(result.predictions) > 1 else None
     return float(scores[0]) if scores else result.score
 
 
 def shown_response(result: ExampleResult) -> int:
-    """Return the place of the response to show: if the example failed, the first with the lowest score, else the first.
+    """Return the index of the response to show: the first or, for a failed example, the first with the lowest score.
 
-    A correct response does not explain why an example with repeats failed.
+    A correct response would not explain why an example with repeats failed.
     """
     scores = _scores(result)
     if len(scores) < 2 or result.score is None or is_at_least(result.score, result.threshold):
@@ -275,7 +275,7 @@ def shown_response(result: ExampleResult) -> int:
 
 
 def responses_under(result: ExampleResult) -> str:
-    """Return the number of responses below the threshold, such as ``1 of 3``; "" for a single response."""
+    """Return how many responses are below the threshold, such as ``1 of 3``, or "" for a single response."""
     scores = _scores(result)
     under = sum(not is_at_least(score, result.threshold) for score in scores)
     return f"{under} of {len(scores)}" if len(scores) > 1 else ""
@@ -288,12 +288,12 @@ def _scores(result: ExampleResult) -> Sequence[float]:
 
 
 def confidence_of(details: Mapping[str, Any]) -> float | None:
-    """Return the confidence in ``details``, in [0, 1]; None if missing."""
+    """Return the confidence that ``details`` contains, in [0, 1], or None if it is missing or invalid."""
     value = details.get("confidence")
     return float(value) if is_number(value) and 0 <= value <= 1 else None
 
 
 def confidences(result: ExampleResult) -> list[float | None]:
-    """Return the confidence in each of the result's outputs; None if unknown."""
+    """Return the model's confidence in each output of the result, or None if it is unknown."""
     found = [confidence_of(details) for details in details_of(result)]
     return found if len(found) == len(result.outputs) else [None] * len(result.outputs)

@@ -1,4 +1,4 @@
-"""Explain a result to people: why it failed, the wanted and the actual answer, and the judges' reasons."""
+"""Explain a result to readers: why it failed, the expected and actual answers, and the judges' reasons."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ RUBRIC_HEAD = 80
 
 
 def explanation_of(result: ExampleResult) -> str:
-    """Explain an eval function's result: why it failed, or its scores."""
+    """Return why an eval function's example failed, or else its scores."""
     details = next((each for each in [result.details, *details_of(result)] if "reason" in each), {})
     return str(details.get("reason") or result.error) or scores_text(result)
 
 
 def scores_text(result: ExampleResult) -> str:
-    """Return an eval function's scores by name, with the reasons that were recorded."""
+    """Return an eval function's named scores as one text, with their recorded reasons."""
     reasons = [each[WHY] for each in details_of(result) if isinstance(each.get(WHY), Mapping)]
     texts = []
     for name, value in result.metrics.items():
@@ -39,7 +39,7 @@ def scores_text(result: ExampleResult) -> str:
 
 
 def verdict_text(step: Mapping[str, Any]) -> str:
-    """Return the judge's verdict in a step, with its reason; "" if the step has no verdict."""
+    """Return the judge's verdict in a step, with its reason, or "" if the step has no verdict."""
     verdict = step.get("verdict")
     if not isinstance(verdict, Mapping):
         return ""
@@ -52,7 +52,7 @@ def verdict_text(step: Mapping[str, Any]) -> str:
 
 
 def reasons_of(result: ExampleResult) -> str:
-    """Return the judges' verdicts on the shown response, with reasons; "" if no verdict has a reason."""
+    """Return the judges' reasons for their verdicts on the response that reports show, or ""."""
     found = details_of(result)
     if is_function(result):
         steps = found[worst_repeat(result, len(found))].get("steps")
@@ -67,7 +67,7 @@ def reasons_of(result: ExampleResult) -> str:
 
 
 def shown_output(result: ExampleResult) -> str:
-    """Return the application's answer as text or JSON: of several repeats, the worst answer; "" without an answer."""
+    """Return the application's answer as text or JSON, if possible from the worst repeat, or "" without an answer."""
     repeats = details_of(result)
     found = [repeats[worst_repeat(result, len(repeats))], *repeats]
     value = next((each[OUTPUT] for each in found if each.get(OUTPUT) is not None), "")
@@ -75,13 +75,13 @@ def shown_output(result: ExampleResult) -> str:
 
 
 def worst_repeat(result: ExampleResult, repeats: int) -> int:
-    """Return the place of the repeat with the lowest score of an eval function; 0 if the scores are not known."""
+    """Return the index of an eval function's repeat with the lowest score, or 0 if the scores are unknown."""
     scores = result.details.get("scores")
     return scores.index(min(scores)) if isinstance(scores, list) and len(scores) == repeats else 0
 
 
 def wanted_of(result: ExampleResult) -> Sequence[str]:
-    """Return the wanted answers: the targets, or, without targets, the expected calls or the failed checks."""
+    """Return the expected answers: the targets or, without targets, the expected calls or the failed checks."""
     if result.targets:
         return result.targets
     details = first_details(result)
@@ -97,7 +97,7 @@ def _judged(checks: object) -> Iterator[str]:
 
 
 def _unpassed(checks: object) -> Iterator[str]:
-    """Yield the name and the targets of each failed check; skip malformed values, which a file may contain."""
+    """Yield the name and the targets of each failed check; skip malformed checks, which a ledger may contain."""
     for check in checks if isinstance(checks, Sequence) else ():
         if isinstance(check, Mapping) and check.get("passed") is False:
             targets = check.get("targets")
@@ -106,19 +106,19 @@ def _unpassed(checks: object) -> Iterator[str]:
 
 
 def wanted_text(result: ExampleResult, *, quoted: bool = True) -> str:
-    """Return the wanted answers as one text; targets are alternatives, and ``quoted`` puts quotes around them."""
+    """Return the expected answers as one text; if ``quoted`` is True, put each target in quotes."""
     if not result.targets:
         return ", ".join(wanted_of(result))
     return " | ".join(map(repr, result.targets) if quoted else result.targets)
 
 
 def prompt_text(result: ExampleResult) -> str:
-    """Return the prompt; of a conversation, the messages with their roles."""
+    """Return the prompt as text; for a conversation, return its messages with their roles."""
     return messages_text(result.messages) if result.messages else result.prompt
 
 
 def messages_text(messages: Iterable[Message]) -> str:
-    """Return each message after its role, with further lines indented."""
+    """Return the messages as text, each after its role; indent all lines of a message except the first."""
     return "\n".join(map(_message_text, messages))
 
 

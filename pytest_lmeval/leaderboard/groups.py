@@ -1,4 +1,4 @@
-"""Scores of groups of tasks, computed from notes on the tasks' rows."""
+"""Compute the scores of groups of tasks from the notes on the tasks' rows."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ MEASURES, GROUPS, LEFT_OUT = "harness", "groups", "left_out"
 
 
 def shown(name: str) -> str:
-    """Return the name of a metric and its filter for reports, which omit the filter ``none``."""
+    """Return a metric's name and filter as reports show them: without the filter ``none``."""
     return name.removesuffix(",none")
 
 
 def finite(number: Any) -> float | None:
-    """Return a number for the board: None if it is unknown, infinite or not a number."""
+    """Return ``number``, or None if it is unknown, infinite or not a number."""
     return float(number) if number is not None and math.isfinite(number) else None
 
 
 def group_scores(rows: Iterable[TaskRow]) -> dict[str, dict[str, Any]]:
-    """Return, for each group, its ``tasks`` with a row, its ``missing`` tasks, and its ``metrics`` by name.
+    """Return each group's ``metrics`` by name, its ``tasks`` that have a row, and its ``missing`` tasks.
 
-    A metric has value, stderr and n; its stderr is None if the standard error of any task is unknown. ``metrics`` is
-    empty if no row has a metric of the group.
+    The ``stderr`` of a metric is None if the standard error of any task is unknown. ``metrics`` is empty if no row has
+    a metric of the group.
     """
     members: dict[str, list[TaskRow]] = {}
     defined: dict[str, Mapping[str, Any]] = {}
@@ -51,7 +51,7 @@ def _group(group: Mapping[str, Any], rows: Sequence[TaskRow]) -> dict[str, Any]:
 
 
 def _names(metric: Mapping[str, Any], rows: Sequence[TaskRow]) -> list[str]:
-    """Return the name of ``metric`` with each filter that it lists, or else with each filter of its tasks."""
+    """Return ``METRIC,FILTER`` for each filter that ``metric`` lists or, without a list, each filter of its tasks."""
     filters = metric.get("filter_list")
     if filters is None:
         known = {name for row in rows for name in row.notes.get(MEASURES, {})}
@@ -71,7 +71,7 @@ def _score(values: Sequence[Any], notes: Sequence[Mapping[str, Any]], by_size: A
 
 
 def group_mean(values: Sequence[float], sizes: Sequence[int], by_size: bool) -> float:
-    """Return the mean of tasks' scores; with ``by_size``, weight them by their numbers of documents."""
+    """Return the mean of the tasks' scores; with ``by_size``, weight each score by its task's number of documents."""
     weights = sizes if by_size else [1] * len(sizes)
     return sum(value * weight for value, weight in zip(values, weights, strict=True)) / sum(weights)
 

@@ -1,4 +1,4 @@
-"""Summarize the verdicts of a task's judges: the rates of readable verdicts and of agreement with people."""
+"""Summarize the verdicts of a task's judges: how many are readable, and how often they agree with people."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _MOST = 20
 
 
 def judged(results: Sequence[ExampleResult]) -> dict[str, Any]:
-    """Return the agreement as metrics, and notes by judge, in the format of a task's own aggregates.
+    """Return the judges' agreement with people as metrics, and notes on the judges, in the format of task aggregates.
 
-    Group grades in eval functions by rubric, unless there are more than 20 rubrics.
+    Group the grades by rubric if there are 2 to 20 rubrics.
     """
     results = [result for result in results if result.decides]
     entries = [entry for result in results for entry in _entries(result)]

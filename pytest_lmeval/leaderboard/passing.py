@@ -1,4 +1,4 @@
-"""Decide whether a result passes, by its score, its repeats, and further scores with thresholds."""
+"""Decide whether a result passes, based on its score, its repeats and the thresholds of further scores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ THRESHOLDS = "thresholds"
 
 
 def missed(scores: Mapping[str, float], thresholds: Mapping[str, Any]) -> list[str]:
-    """Return the names of scores below their thresholds; ignore scores that were not recorded."""
+    """Return the names of the scores that are below their thresholds; ignore missing scores."""
     return [
         name for name, least in thresholds.items() if is_number(least) and not is_at_least(scores.get(name, 1.0), least)
     ]
@@ -25,7 +25,7 @@ def missed(scores: Mapping[str, float], thresholds: Mapping[str, Any]) -> list[s
 def reaches(result: ExampleResult) -> bool:
     """Return True if a result's score, and each further score with a threshold, reaches its threshold.
 
-    If a certain number of repeats must pass, return True if at least as many passed.
+    If the example requires a number of passing repeats, only that number decides.
     """
     outcome = result.outcome
     if outcome.score is None or not outcome.details:
@@ -36,7 +36,7 @@ def reaches(result: ExampleResult) -> bool:
 
 
 def missed_lines(result: ExampleResult) -> list[str]:
-    """Return a line if too few repeats passed, and a line for each further score below its threshold."""
+    """Return why a result failed: a line about its repeats, if they decide, and a line for each low further score."""
     counted, named = passes_of(result), thresholds_of(result)
     repeats = [] if counted is None else [f"{counted[1]} of its repeats passed, but {counted[0]} must pass"]
     # With several repeats, the value of a metric is the mean over the repeats.
@@ -48,7 +48,7 @@ def missed_lines(result: ExampleResult) -> list[str]:
 
 
 def thresholds_of(result: ExampleResult) -> Mapping[str, float]:
-    """Return the thresholds of a result's further scores; ignore malformed values, which a file may contain."""
+    """Return the thresholds of a result's further scores; ignore malformed values, which a ledger may contain."""
     given = result.outcome.details.get(THRESHOLDS)
     if not isinstance(given, Mapping):
         return {}
@@ -56,7 +56,7 @@ def thresholds_of(result: ExampleResult) -> Mapping[str, float]:
 
 
 def passes_of(result: ExampleResult) -> tuple[float, float] | None:
-    """Return the number of repeats that must pass, and the number that passed; None if the score decides."""
+    """Return the number of repeats that must pass and the number that passed, or None if the score decides."""
     given = result.outcome.details.get(PASSES)
     if not isinstance(given, Mapping):
         return None

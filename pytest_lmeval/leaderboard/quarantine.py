@@ -1,4 +1,4 @@
-"""Quarantine: until a given day, examples run and get scores, but have no effect on the outcome."""
+"""Quarantine examples until a given day: they run and get scores, but do not affect the run's outcome."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from pytest_lmeval.leaderboard.passing import reaches
 from pytest_lmeval.types import ExampleResult, Status
 
 Entry = Mapping[str, str]
-"""``until``, the last day as YYYY-MM-DD in UTC, and ``reason``; empty if the example is not in quarantine."""
+"""A quarantine's last day, ``until`` (YYYY-MM-DD in UTC), and ``reason``; empty if the example is not in quarantine."""
 _NONE: Entry = MappingProxyType({})
 _MAY_BE = frozenset({"passed", "failed", "below", "error", "timeout", "quarantined"})
 
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """The examples in quarantine on ``day``, YYYY-MM-DD in UTC.
+    """Decides which examples are in quarantine on ``day`` (YYYY-MM-DD in UTC).
 
-    ``listed`` has the baseline's entries by (task, id); None without a baseline. The baseline's entries replace the
-    examples' own entries, so that a change cannot excuse itself.
+    ``listed`` maps (task, id) to the baseline's quarantine entries, or is None without a baseline. The baseline's
+    entries replace the entries in task files, so that a pull request cannot quarantine the examples that it breaks.
     """
 
     day: str = ""
     listed: Mapping[tuple[str, str], Entry] | None = None
 
     def of(self, task: str, id: str, own: Any) -> Entry:
-        """Return the entry that applies to an example; ``own`` is the entry in its extras."""
+        """Return the quarantine entry that applies to an example, whose extras contain the entry ``own``."""
         entry = own if self.listed is None else self.listed.get((task, id))
         if not entry or not isinstance(entry, Mapping):
             return _NONE
         return entry if self.day <= str(entry.get("until", "")) else _NONE
 
     def applied(self, result: ExampleResult) -> ExampleResult:
-        """Return the result; if its example is in quarantine, the status becomes ``quarantined``."""
+        """Return the result, with the status ``quarantined`` if its example is in quarantine."""
         entry = self.of(result.task, result.id, result.quarantine)
         if not entry or result.status not in _MAY_BE:
             return result
         return replace(result, status="quarantined", quarantine=dict(entry))
 
     def judged(self, results: Iterable[ExampleResult], mode: str) -> tuple[ExampleResult, ...]:
-        """Apply this quarantine to recorded results; ``mode`` is the gate's."""
+        """Apply this quarantine to recorded results under the gate ``mode``."""
         released = (
             replace(each, status=status_under(each, mode)) if each.status == "quarantined" else each for each in results
         )
@@ -51,7 +51,7 @@ class Quarantine:
 
 
 def quarantined(results: Iterable[ExampleResult]) -> dict[tuple[str, str], Entry]:
-    """Return the entries of results in quarantine, by (task, id)."""
+    """Return the quarantine entries of ``results`` by (task, id)."""
     return {(each.task, each.id): each.quarantine for each in results if each.status == "quarantined"}
 
 
@@ -64,10 +64,10 @@ def status_under(result: ExampleResult, mode: str) -> Status:
 
 
 def judged(results: Iterable[ExampleResult], mode: str, recorded: str = "") -> tuple[ExampleResult, ...]:
-    """Return the results with the statuses of a run with the gate ``mode``.
+    """Return the results with the statuses that they would have under the gate ``mode``.
 
-    ``recorded`` is the mode of the original run. If that mode fails low scores and a low score was still ``below``, a
-    mark such as xfail excused it; it stays excused.
+    ``recorded`` is the gate mode of the original run. If that mode fails low scores but a result is ``below``, a mark
+    such as xfail excused the result, which stays ``below``.
     """
     return tuple(replace(result, status=_status(result, mode, recorded)) for result in results)
 

@@ -1,4 +1,4 @@
-"""Rows of the leaderboard: aggregate one task's results."""
+"""Build the leaderboard's rows, each from one task's results."""
 
 from __future__ import annotations
 
@@ -43,17 +43,18 @@ _METRICS, _PLACE = attrgetter("outcome.metrics"), attrgetter("question.line", "q
 
 @dataclass(frozen=True, slots=True)
 class TaskInfo:
-    """The facts of a task that are known before its examples run.
+    """The facts about a task that are known before its examples run.
 
-    ``available`` is the number of valid records in the file, ``selected`` the number of records that the run should
-    score; None if the process that knew the number was lost. ``random_baseline`` is the score of guessing, if the
-    task's score is to be centred on it. ``dataset`` describes the task's data: path, sha256, revision. ``aggregates``
-    is True if the task aggregates all its results itself; ``score_metric`` names the aggregation that is its score if
-    its examples are measured. ``whole`` is True if the run selects subjects and the task has none, so that all the
-    task's examples are selected. ``config`` has the values of the task's parameters. ``key`` is another name of the
-    task in options, ``display_name`` its title. ``min_score`` is the floor that the task sets. ``shard`` is empty, or
-    describes the examples of all shards: their sorted ``ids``, and a ``sha256`` of their requests. ``scores`` are the
-    named scores with a ``threshold`` or a ``min_score``. ``numbered`` is True if row numbers serve as ids of examples.
+    ``available`` is the number of valid records in the file, and ``selected`` is the number of records that the run
+    should score. Each is None if the process that knew the number was lost. ``random_baseline`` is the score of random
+    guesses, if the task reports a centred score. ``dataset`` holds facts about the task's data, such as path, sha256
+    and revision. ``aggregates`` is True if the task itself aggregates its results. ``score_metric`` names the
+    aggregation that is the task's score if its examples are only measured. ``whole`` is True if the run selects
+    subjects but the task has no subjects, so that all its examples are selected. ``config`` holds the values of the
+    task's parameters. ``key`` is an alternative name of the task in options, and ``display_name`` is its title.
+    ``min_score`` is the floor that the task itself sets. In a sharded run, ``shard`` holds the sorted ``ids`` of the
+    task's examples in all shards, and a ``sha256`` of their ids and prompts. ``scores`` maps the names of scores to
+    their ``threshold`` or ``min_score``. ``numbered`` is True if the examples' ids are row numbers.
     """
 
     name: str
@@ -79,7 +80,7 @@ class TaskInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowTask:
-    """The facts of a row's task, and its floor."""
+    """The facts about a row's task, including its floor."""
 
     task: str
     path: str
@@ -95,7 +96,7 @@ class RowTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowCounts:
-    """The row's numbers of examples by outcome."""
+    """The number of a row's examples with each outcome."""
 
     correct: int
     total: int
@@ -109,13 +110,13 @@ class RowCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowNumbers:
-    """The numbers of a row. Scores are means over the scored examples; None without scored examples.
+    """A row's scores and other numbers. Scores are means over the scored examples, or None without scored examples.
 
-    ``measured`` is empty, or ``{"examples", "score_metric"}`` if only aggregations score examples: the number of these
-    examples, and the aggregation that is the task's score, or None. ``models`` is empty, or has two counts by model:
-    how often an eval function's requests ``asked`` for it, and how often it ``answered``. ``options`` counts, by
-    option, the values that requests of applications' clients named. ``scores`` are the sub-rows: the examples' named
-    scores, if they have several; see :mod:`~pytest_lmeval.leaderboard.scores`.
+    If only aggregations score some examples, ``measured`` holds the number of these ``examples`` and the
+    ``score_metric``, the aggregation that is the task's score, or None. ``models`` counts, by model, how often eval
+    functions' requests ``asked`` for the model and how often it ``answered``. ``options`` counts, by option, the values
+    in the requests of applications' clients. ``scores`` holds the sub-rows of examples with several named scores; see
+    :mod:`~pytest_lmeval.leaderboard.scores`.
     """
 
     score: float | None
@@ -140,7 +141,7 @@ class RowNumbers:
 if TYPE_CHECKING:
 
     class _RowFields(RowTask, RowCounts, RowNumbers):  # type: ignore[misc]  # no instance is ever made
-        """The fields of all groups, for type checkers."""
+        """The fields of RowTask, RowCounts and RowNumbers, for type checkers."""
 
 else:
     _RowFields = object
@@ -150,7 +151,8 @@ else:
 class TaskRow(_RowFields):
     """One task's line on the leaderboard.
 
-    Each group's fields are also attributes of the row: ``row.score`` is ``row.numbers.score``.
+    The fields of ``about``, ``counts`` and ``numbers`` are also attributes of the row, so ``row.score`` is
+    ``row.numbers.score``.
     """
 
     about: RowTask
@@ -166,17 +168,17 @@ class TaskRow(_RowFields):
 
     @property
     def is_outside(self) -> bool:
-        """True if the overall score ignores the row: it has no score by design, or all examples are in quarantine."""
+        """True if the overall score ignores the row, which has no score by design or only examples in quarantine."""
         return self.is_unscored or (self.score is None and 0 < self.quarantined == self.total - self.excluded)
 
     @property
     def is_unscored(self) -> bool:
-        """True if the row has no score by design: its examples are measured, and no aggregation is its score."""
+        """True if the row has no score by design, because its examples are measured and no aggregation is its score."""
         return bool(self.measured) and self.score is None and not self.measured["score_metric"]
 
     @property
     def problem(self) -> str:
-        """The reason why the row's score is invalid, or missing although it should exist; else ""."""
+        """The reason why the row's score is invalid or unexpectedly missing, or ""."""
         if not self.measured:
             return mixed_decisions(self.per_example) if self.metric == METRIC else ""
         scored = sum(result.score is not None for result in self.per_example)
@@ -189,7 +191,7 @@ class TaskRow(_RowFields):
         return f"no score: its metric {name!r} was not computed" if name and self.score is None else ""
 
     def to_json(self, *, per_example: bool = False) -> dict[str, Any]:
-        """Return the row in the format of leaderboard.json."""
+        """Return the row as in leaderboard.json."""
         fields = {name: getattr(self, name) for name in _ROW_FIELDS}
         for name in _IF_ANY:
             if not fields[name]:
@@ -214,7 +216,7 @@ _ROW_FIELDS = (
 
 
 def rows_called(name: str, rows: Iterable[TaskRow]) -> list[TaskRow]:
-    """Return the row of the task ``name``, or else all rows with that key: the variants of a task share a key."""
+    """Return the row of the task ``name``, or else all rows with the key ``name``, which a task's variants share."""
     found = list(rows)
     return [row for row in found if row.task == name] or [row for row in found if row.key and row.key == name]
 
@@ -225,10 +227,10 @@ def make_row(
     floor: float | None = None,
     aggregates: Mapping[str, Any] = _NOTHING,
 ) -> TaskRow:
-    """Build a task's row from its results, which may have any order.
+    """Build a task's row from its results, which may be in any order.
 
-    ``floor`` is the minimum score. ``aggregates`` come from the task, over all its results: further ``metrics``,
-    replacements for ``classes`` and ``confusion``, ``notes``, and the ``score`` of measured examples.
+    ``floor`` is the minimum score. ``aggregates`` are values that the task computed from all its results: further
+    ``metrics``, ``notes``, replacements for ``classes`` and ``confusion``, and the ``score`` of measured examples.
     """
     everything, results = results, [result for result in results if result.decides]
     statuses = Counter(map(_STATUS, results))
@@ -265,18 +267,18 @@ def make_row(
 
 
 def in_data(result: ExampleResult) -> tuple[str, int, int, str, str]:
-    """Return a key that sorts results by task and then in the order of the data, or by id if that is unknown."""
+    """Return a key that sorts results by task and then in data order, or by id if the data order is unknown."""
     return (result.question.task, result.question.line, result.question.place, *_by_id(result))
 
 
 def are_in_data(results: Iterable[ExampleResult]) -> bool:
-    """Return True if the lines and places of a task's results increase, as in its data."""
+    """Return True if a task's results are in the order of its data."""
     places = [*map(_PLACE, results)]
     return all(map(lt, places, places[1:]))
 
 
 def as_in_data(results: Iterable[ExampleResult]) -> list[ExampleResult]:
-    """Return results sorted by task and then in the order of its data."""
+    """Return the results sorted by task and then in data order."""
     return sorted(results, key=in_data)
 
 

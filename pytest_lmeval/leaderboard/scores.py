@@ -1,4 +1,4 @@
-"""Sub-rows of a task's row: its examples' named scores."""
+"""Build a task's sub-rows, one for each named score of its examples."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 
 class ScoreRow(TypedDict):
-    """A sub-row: ``score`` is the mean over the ``n`` scored examples with this score; ``missing`` examples lack it.
+    """A sub-row for a named score: the mean over the ``n`` scored examples that have it; ``missing`` examples lack it.
 
-    ``threshold`` is None if examples have no threshold, or different ones. ``decides`` is True for the task's score.
+    ``threshold`` is None if the examples have no threshold or different thresholds. ``decides`` is True if the named
+    score is the task's score.
     """
 
     score: float | None
@@ -36,7 +37,7 @@ NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def score_rows(info: TaskInfo, results: Iterable[ExampleResult]) -> dict[str, ScoreRow]:
-    """Return a task's sub-rows by score name, the decisive score first."""
+    """Return a task's sub-rows by score name, with the decisive score first."""
     scored = [result for result in results if result.outcome.score is not None]
     decisive = _decisive(scored)
     names = {name for result in scored for name in result.outcome.metrics} | info.scores.keys()
@@ -46,9 +47,9 @@ def score_rows(info: TaskInfo, results: Iterable[ExampleResult]) -> dict[str, Sc
 
 
 def with_floors(info: TaskInfo, floors: Mapping[str, float], tasks: Collection[str]) -> TaskInfo:
-    """Add the floors of a task's scores, called ``TASK.SCORE``, to its info.
+    """Return a task's info with its scores' floors, which have the name ``TASK.SCORE`` in ``floors``.
 
-    ``tasks`` are the names of all tasks: if ``TASK.SCORE`` is the name of a task, the floor is that task's.
+    If a task in ``tasks``, which lists all names, is called ``TASK.SCORE``, the floor belongs to that task.
     """
     own = {name: floor for name, floor in floors.items() if name not in tasks and split(name)[0] == info.name}
     if not own:
@@ -60,19 +61,19 @@ def with_floors(info: TaskInfo, floors: Mapping[str, float], tasks: Collection[s
 
 
 def split(name: str) -> tuple[str, str]:
-    """Split the name of a sub-row into task and score; return two empty strings if it is not such a name."""
+    """Split a sub-row's name into task and score; for any other name, return two empty strings."""
     task, _, score = name.rpartition(".")
     return (task, score) if task and NAME.fullmatch(score) else ("", "")
 
 
 def is_score_of(name: str, tasks: Mapping[str, TaskInfo]) -> bool:
-    """Return True if ``name`` may refer to a score of one of the tasks."""
+    """Return True if ``name`` may be the name of a score of one of the tasks."""
     task = tasks.get(split(name)[0])
     return task is not None and task.metric in BY_NAME
 
 
 def _decisive(scored: Iterable[ExampleResult]) -> str:
-    """Return the name of the decisive score; "" if no score, or several, decide."""
+    """Return the name of the decisive score, or "" if no score or several scores decide."""
     names = {str(each.get(DECIDED_BY, "")) for result in scored for each in details_of(result)} - {""}
     return names.pop() if len(names) == 1 else ""
 

@@ -1,8 +1,8 @@
-"""Images, audio and other files in prompts: their sources, their types and their bytes.
+"""Handle images, audio and other files in prompts: their sources, types and bytes.
 
-A :class:`~pytest_lmeval.types.Media` has no bytes. :func:`read` reads them when a request is built, and refuses bytes
-that changed since the collection. :mod:`.sources` makes media from files, addresses and bytes, :mod:`.content` finds
-their type, and :mod:`.given` reads the parts of prompts in task files.
+A :class:`~pytest_lmeval.types.Media` holds no bytes. When a request is built, :func:`read` reads the bytes, and refuses
+bytes that changed since the collection. In this package, :mod:`.sources` creates media from files, addresses and bytes,
+:mod:`.content` detects their types, and :mod:`.given` reads the media in task files' prompts.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ __all__ = ["Audio", "File", "Image", "base64_of", "read"]
 def Image(source: str | Path | bytes, *, detail: str = "") -> Media:  # noqa: N802  # it reads like a class
     """Return an image for a prompt.
 
-    ``lm.ask(["What is this?", Image("cat.png")])`` asks about a file beside the calling file. ``source`` is a path, a
-    ``data:`` address, or bytes. A text must name a file of the project; a :class:`~pathlib.Path` may name any file.
-    ``detail`` is ``low``, ``high`` or ``auto``, for servers with OpenAI's interface. Raise UsageError for a file that
-    cannot be read, is too large, or is no PNG, JPEG, GIF or WebP.
+    For example, ``lm.ask(["What is this?", Image("cat.png")])`` asks about a file in the calling file's folder.
+    ``source`` is a path, a ``data:`` address, or bytes. A path given as text must be inside the project, but a
+    :class:`~pathlib.Path` may point to any file. For servers with OpenAI's interface, ``detail`` is ``low``, ``high``
+    or ``auto``. Raise UsageError for a file that is unreadable, too large, or not a PNG, JPEG, GIF or WebP image.
     """
     return _made("image", source, detail)
 
 
 def Audio(source: str | Path | bytes) -> Media:  # noqa: N802  # it reads like a class
-    """Return audio for a prompt, from a ``source`` as in :func:`Image`: WAV, MP3, FLAC, Ogg or M4A."""
+    """Return audio (WAV, MP3, FLAC, Ogg or M4A) for a prompt, from a ``source`` as in :func:`Image`."""
     return _made("audio", source)
 
 
 def File(source: str | Path | bytes) -> Media:  # noqa: N802  # it reads like a class
-    """Return a document for a prompt, from a ``source`` as in :func:`Image`: for example PDF or text."""
+    """Return a document, such as a PDF or text file, for a prompt, from a ``source`` as in :func:`Image`."""
     return _made("file", source)
 
 
 def of_path(path: Path) -> Media:
-    """Return the file at ``path`` as an image, audio or a file, by its content."""
+    """Return the file at ``path`` as an image, audio or another file, depending on its content."""
     return _made("", path)
 
 
@@ -54,7 +54,7 @@ def _made(kind: str, source: str | Path | bytes, detail: str = "") -> Media:
 
 
 def read(media: Media) -> bytes:
-    """Return the bytes of ``media``; raise RequestRefused if they are not the bytes that were collected."""
+    """Return the bytes of ``media``; raise RequestRefused if they are unreadable or have changed since collection."""
     if not media.sha256:
         raise RequestRefused(f"{media}: an address, which only the model's server reads")
     try:

@@ -1,4 +1,4 @@
-"""Find the type of an image, audio or another file by its content, and whether an image is complete."""
+"""Detect a file's type from its content, and whether an image is complete."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _text_type(data: bytes) -> str:
 
 
 def fault_in(data: bytes, found: str) -> str:
-    """Return why an image of the type ``found`` cannot be shown, or ""."""
+    """Return why ``data``, an image of the type ``found``, is incomplete, or ""."""
     check = _COMPLETE.get(found)
     if check is None or check(data):
         return ""

@@ -1,4 +1,4 @@
-"""Make media from files, ``data:`` addresses and bytes, without keeping their bytes in memory."""
+"""Create media from files, ``data:`` addresses and bytes, without keeping the bytes in memory."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _DETAILS = ("low", "high", "auto")
 
 
 class MediaFault(LmevalError):
-    """An image, audio or file that no request can contain; the message says why."""
+    """An image, audio file or other file is unfit for requests; the message gives the reason."""
 
 
 def media_of(kind: str, source: str | Path | bytes | Cell, folder: Path, detail: str = "") -> Media:
-    """Return an image, audio or a file, or raise MediaFault.
+    """Return the media from ``source``; raise MediaFault if it is unfit for requests.
 
-    ``kind`` is "" to let the content decide. A text is a ``data:`` address, or a path in ``folder`` that does not leave
-    the project. A :class:`Path` may leave it.
+    If ``kind`` is "", the content decides the kind. A text is a ``data:`` address, or a path relative to ``folder``
+    that stays inside the project. A :class:`Path` may lead outside the project.
     """
     check_detail(kind, detail)
     if isinstance(source, bytes):
@@ -45,13 +45,13 @@ def media_of(kind: str, source: str | Path | bytes | Cell, folder: Path, detail:
 
 
 def check_detail(kind: str, detail: object) -> None:
-    """Raise MediaFault unless media of this ``kind`` may have the ``detail``."""
+    """Raise MediaFault if media of this ``kind`` must not have this ``detail``."""
     if detail and (kind != "image" or detail not in _DETAILS):
         raise MediaFault(f"detail {detail!r:.40}: expected one of {', '.join(_DETAILS)}, for an image")
 
 
 def of_bytes(kind: str, data: bytes, source: str, detail: str = "", declared: str = "") -> Media:
-    """Return media whose bytes are ``data``; write them to a file, so that they do not stay in memory.
+    """Return media whose bytes are ``data``; write the bytes to a file, so that they do not stay in memory.
 
     If the content does not reveal a type of this ``kind``, use the type that an application ``declared``.
     """
@@ -66,7 +66,7 @@ def of_bytes(kind: str, data: bytes, source: str, detail: str = "", declared: st
 
 
 def decoded(address: str) -> bytes:
-    """Return the bytes in a ``data:`` address; raise MediaFault if they are not valid."""
+    """Return the bytes in a ``data:`` address; raise MediaFault if the address is invalid."""
     head, comma, text = address.partition(",")
     if not comma:
         raise MediaFault(f"{shown(address)}: expected data:TYPE;base64,BYTES")
@@ -76,7 +76,7 @@ def decoded(address: str) -> bytes:
 
 
 def from_base64(text: str, source: str) -> bytes:
-    """Return the bytes in a base64 text; raise MediaFault if it is not valid."""
+    """Return the bytes in a base64 text; raise MediaFault if the text is invalid."""
     try:
         return binascii.a2b_base64(text, strict_mode=True)
     except ValueError as error:
@@ -84,7 +84,7 @@ def from_base64(text: str, source: str) -> bytes:
 
 
 def shown(source: str) -> str:
-    """Return the name of a source on one short line."""
+    """Return a source's name as one short, printable line."""
     line = printable(source, keep="")
     return line if len(line) <= _LONGEST_SOURCE else f"{line[:_LONGEST_SOURCE]}..."
 
@@ -123,7 +123,7 @@ def _check_size(source: str, size: int) -> None:
 
 
 def _checked(kind: str, data: bytes, found: str, source: str) -> str:
-    """Return the kind of media with this content; raise MediaFault if it cannot be of ``kind``."""
+    """Return the kind of media that ``data`` is; raise MediaFault if it cannot be of ``kind``."""
     kind = kind or next((each for each, types in OF_KIND.items() if found in types), "file")
     if kind in OF_KIND and found not in OF_KIND[kind]:
         *others, last = OF_KIND[kind].values()

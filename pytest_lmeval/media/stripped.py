@@ -1,4 +1,4 @@
-"""Remove metadata from the bytes of images, such as the place of a photo."""
+"""Remove metadata, such as a photo's location, from images."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _FLAGS_IN_WEBP = 0x0C
 
 
 def without_metadata(data: bytes, found: str) -> bytes | None:
-    """Return an image of the type ``found`` without its metadata, or None if its parts cannot be read.
+    """Return an image of the type ``found`` without its metadata, or None if the image is malformed.
 
-    Bytes after the end of the image are metadata, too: cameras store further pictures there.
+    Bytes after the image's end count as metadata, too, because cameras store further pictures there.
     """
     strip = _STRIPPED.get(found)
     return data if strip is None else strip(data)
@@ -40,7 +40,7 @@ def _jpeg(data: bytes) -> bytes | None:
 
 
 def _end_of_segment(data: bytes, place: int, marker: int) -> int:
-    """Return the end of the segment at ``place``; 0 if it has no end in ``data``."""
+    """Return the end of the segment at ``place``, or 0 if ``data`` ends before the segment."""
     if marker == 0xFF:  # a padding byte
         return place + 1
     if marker in _RESTARTS:
@@ -53,7 +53,7 @@ def _end_of_segment(data: bytes, place: int, marker: int) -> int:
 
 
 def _end_of_scan(data: bytes, place: int) -> int:
-    """Return the place of the first marker after the picture's data at ``place``; 0 without one."""
+    """Return the position of the first marker after the picture data at ``place``, or 0 without a marker."""
     while 0 <= (place := data.find(b"\xff", place)) < len(data) - 1:
         if data[place + 1] and data[place + 1] not in _RESTARTS:
             return place

@@ -1,10 +1,12 @@
 """Metrics: functions that score one prediction from 0 to 1.
 
-Every metric is a pure function ``(prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float`` that
-returns the score for the best target. The prediction is the completion after the post-process rule.
+A metric takes a prediction, the targets and the extras of a record, and returns a float or a ``Score``, in most cases
+for the best target. A few metrics also take a sandbox or a judge. The prediction is the completion after the
+post-process rule.
 
-Each module of this folder declares its metrics by :func:`~pytest_lmeval.metrics.parts.declare.metric`, and every
-registry imports all modules. Code that only some runs need, or that metrics share, is in ``parts/``.
+Each module of this folder declares its metrics with :func:`~pytest_lmeval.metrics.parts.declare.metric`, and every
+registry imports all modules. The folder ``parts/`` contains code that only some runs need or that several metrics
+share.
 """
 
 from __future__ import annotations

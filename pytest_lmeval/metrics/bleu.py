@@ -1,4 +1,4 @@
-"""BLEU of one example: as reported for translations, and of lowercased words, smoothed on all orders."""
+"""Compute the BLEU of one example, as usual for translations (``bleu``) or smoothed on all orders (``bleu_4``)."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _STEPS = (
 # Add-one smoothing gives a wrong one-word answer 0.84.
 @metric(threshold=0.9)
 def bleu_4(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    r"""Return the sentence BLEU of the lowercased ``\w+`` tokens for the best target; 0.0 if a side has no tokens.
+    r"""Return the sentence BLEU of the lowercased ``\w+`` tokens for the best target, or 0.0 if a text has no tokens.
 
-    ``brevity * (p1 p2 p3 p4) ** (1/4)``: Papineni et al. (2002), "BLEU: a method for automatic evaluation of machine
-    translation", for one segment. If the prediction has ``c`` n-grams, and the target contains ``m`` of them, each at
-    most as often as in the target, ``pn`` is ``(m + 1) / (c + 1)``: add-one smoothing after Lin and Och (2004),
-    "ORANGE", but on all four orders. The brevity penalty is ``exp(1 - |target| / |prediction|)`` if the prediction is
-    shorter, else 1.
+    The formula is ``brevity * (p1 p2 p3 p4) ** (1/4)``, which Papineni et al. (2002), "BLEU: a method for automatic
+    evaluation of machine translation", define, here for one segment. If the prediction has ``c`` n-grams, of which the
+    target contains ``m``, ``pn`` is ``(m + 1) / (c + 1)``. An n-gram counts at most as often as the target contains it.
+    This is the add-one smoothing of Lin and Och (2004), "ORANGE", but on all four orders. The brevity penalty is
+    ``exp(1 - |target| / |prediction|)`` if the prediction is shorter, else 1.
 
     The whole text is one sequence, and each target is a separate reference. If a prediction is too short for an order,
-    the precision of this order is 1, so short texts score high: a single wrong word scores 0.84.
+    the precision of this order is 1, so short texts score high. For example, a single wrong word scores 0.84.
     """
     return best_over_targets(_bleu_4, prediction, targets)
 
@@ -46,22 +46,24 @@ def _bleu_4(prediction: Sequence[str], target: Sequence[str]) -> float:
 
 
 def _matches(prediction: Sequence[str], target: Sequence[str], order: int) -> tuple[int, int]:
-    """Return the number of matching n-grams in the prediction, and the number of all."""
+    """Return the number of the prediction's n-grams that match the target, and the number of all its n-grams."""
     grams = ngrams(prediction, order)
     return (grams & ngrams(target, order)).total(), grams.total()
 
 
 @metric(threshold=0.5)
 def bleu(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    """Return the BLEU of one segment for the best target; 0.0 if no target has a word of the prediction.
+    """Return the BLEU of one segment for the best target, or 0.0 if no target shares a word with the prediction.
 
-    Equals ``sacrebleu.sentence_bleu`` divided by 100: tokens as in mteval-v13a, with case; precisions of up to four
-    words, or as many as the prediction has (effective order); the precision of the k-th order without a match is
-    ``1 / (2 ** k * n)`` if it has ``n`` n-grams (exponential smoothing); brevity penalty. For a prediction of four
-    tokens or more, it also equals the ``corpus_bleu`` of a corpus that consists of this segment.
+    The score equals ``sacrebleu.sentence_bleu`` divided by 100. Tokens are as in mteval-v13a, and case matters. The
+    score combines the precisions for n-grams of up to four words, or of fewer words if the prediction is shorter
+    (effective order), and a brevity penalty. If the k-th order without a match has ``n`` n-grams, its precision is ``1
+    / (2 ** k * n)`` (exponential smoothing). For a prediction of four tokens or more, the score also equals the
+    ``corpus_bleu`` of a corpus with only this segment.
 
-    Papineni et al. (2002), "BLEU: a method for automatic evaluation of machine translation"; Chen and Cherry (2014),
-    "A systematic comparison of smoothing techniques for sentence-level BLEU", method 3.
+    The metric comes from Papineni et al. (2002), "BLEU: a method for automatic evaluation of machine translation". The
+    smoothing is method 3 of Chen and Cherry (2014), "A systematic comparison of smoothing techniques for sentence-level
+    BLEU".
     """
     words = _tokens(prediction)
     return max((_bleu(words, _tokens(target)) for target in targets), default=0.0)

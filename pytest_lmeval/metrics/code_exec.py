@@ -1,8 +1,9 @@
-"""``code_exec``: run the model's program and count the expectations that it meets.
+"""Run the model's program, and count the expectations that it meets (``code_exec``).
 
-The score is the fraction of met expectations. The details have ``code_status`` (``pass``, ``assertion_fail``,
-``syntax_error``, ``timeout`` or ``error``), ``passed`` and ``total``, and, if not empty, ``reason`` and the end of
-``stdout``. ``forgeable`` is true if a deceptive program could have met the expectation without doing the work.
+The score is the fraction of met expectations. The details contain ``passed``, ``total`` and ``code_status``, which is
+``pass``, ``assertion_fail``, ``syntax_error``, ``timeout`` or ``error``. If they are not empty, the details also
+contain ``reason`` and the end of ``stdout``. The detail ``forgeable`` is true if a deceptive program could have met the
+expectation without doing the work.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _FORMS = ("io_pairs", "stdouts", "tests")
 
 @metric("code_exec", extras=("entry_point", "stdin", "timeout_s", "tolerance", *_FORMS), needs_sandbox=True)
 def code_exec_record(prediction: str, targets: Sequence[str], extras: Extras, sandbox: Sandbox) -> Score:
-    """Score a program by the extras ``io_pairs``, ``tests`` or ``stdouts``, else by targets that are expressions.
+    """Score a program by the extras ``io_pairs``, ``tests`` or ``stdouts``, or else by targets that are expressions.
 
     Raises the same errors as :func:`code_exec` and :func:`code_exec_expressions`.
     """
@@ -33,9 +34,10 @@ def code_exec_record(prediction: str, targets: Sequence[str], extras: Extras, sa
 
 
 def code_exec(prediction: str, targets: Sequence[str], extras: Extras, sandbox: Sandbox) -> Score:
-    """Score a program by ``extras.io_pairs``, ``extras.tests`` or ``extras.stdouts``, of which exactly one must exist.
+    """Score a program by ``extras.io_pairs``, ``extras.tests`` or ``extras.stdouts``; exactly one must exist.
 
-    Raises `errors.RecordRefused` for other extras and `errors.SandboxError` if the program could not run.
+    Raises `errors.RecordRefused` for invalid extras, and `errors.SandboxError` if the sandbox could not run the
+    program.
     """
     # Imported late: most runs execute no program.
     from pytest_lmeval.metrics.parts.code_plan import Pairs, Tests, plan_extras, timeout_of
@@ -52,10 +54,10 @@ def code_exec(prediction: str, targets: Sequence[str], extras: Extras, sandbox: 
 
 
 def code_exec_expressions(prediction: str, targets: Sequence[str], metadata: Extras, sandbox: Sandbox) -> Score:
-    """Score a program by the fraction of ``targets``, Python expressions, that are true.
+    """Score a program by the fraction of ``targets``, which are Python expressions, that are true.
 
-    Raises `errors.RecordRefused` for targets that are not expressions and `errors.SandboxError` if the program could
-    not run.
+    Raises `errors.RecordRefused` for targets that are not expressions, and `errors.SandboxError` if the sandbox could
+    not run the program.
     """
     from pytest_lmeval.metrics.parts.code_plan import plan_targets, timeout_of
     from pytest_lmeval.sandbox import Limits
@@ -86,7 +88,7 @@ def _by_pairs(prediction: str, plan: Pairs, limits: Limits, sandbox: Sandbox) ->
 
 
 def _by_stdout(prediction: str, plan: Stdouts, limits: Limits, sandbox: Sandbox) -> Score:
-    """Run the program for each stdin; a program that used up its time is not run again."""
+    """Run the program once for each stdin, but not again after a timeout or a syntax error."""
     from pytest_lmeval.metrics.parts.code_output import prints
 
     passed, shown, total = 0, None, len(plan.runs)
@@ -126,7 +128,7 @@ def _holds(expression: Expression, value: Any) -> bool:
 
 
 def _score(run: ProgramRun, wrong: Sequence[str], forgeable: bool = False) -> Score:
-    """Count the returned values that are not ``wrong``; a request without an answer is not met."""
+    """Return the share of answers that are values and not ``wrong``; a missing answer counts as wrong."""
     total = len(run.answers)
     passed = sum(answer.kind == "value" for answer in run.answers) - len(wrong)
     unfit = [answer.text for answer in run.answers if answer.kind == "unfit"]

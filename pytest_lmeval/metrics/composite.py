@@ -1,4 +1,4 @@
-"""The metrics of records with checks or turns, each of which has a metric, and of records that a judge grades."""
+"""Declare the metrics of records with checks or turns, and of records that a judge grades."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Grade = Callable[[str, Sequence[str], Extras], Score]
 
 @metric(threshold=0.0, extras=("tools", "tool_choice"), takes_calls=True)
 def checks(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    """Score a record by the mean of its checks, each of which must reach its threshold.
+    """Score a record by the mean score of its checks; to pass, every check must reach its own threshold.
 
-    Each check has its own metric; calling this function raises ScoringError.
+    Each check has its own metric, so calling this function raises ScoringError.
     """
     raise ScoringError("checks is the metric of records with checks; it cannot score another record")
 
@@ -25,13 +25,13 @@ def checks(prediction: str, targets: Sequence[str], extras: Extras) -> float:
 def turns(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Score a conversation by the share of its scored turns that pass.
 
-    Each turn has its own metric; calling this function raises ScoringError.
+    Each turn has its own metric, so calling this function raises ScoringError.
     """
     raise ScoringError("turns is the metric of records with turns; it cannot score another record")
 
 
 def check_rubric(targets: Sequence[str], extras: Extras) -> None:
-    """Raise RecordRefused for extras by which no judge could grade."""
+    """Raise RecordRefused for targets or extras with which a judge cannot grade."""
     from pytest_lmeval.judging.rubric import check_rubric as check
 
     check(targets, extras)
@@ -39,9 +39,10 @@ def check_rubric(targets: Sequence[str], extras: Extras) -> None:
 
 @metric(extras=("rubric", "levels", "human_label"), needs_targets=False, asks_judge=True, check=check_rubric)
 def rubric(prediction: str, targets: Sequence[str], extras: Extras, grade: Grade) -> Score:
-    """Return the level of ``extras.levels`` that the judge gives the prediction by ``extras.rubric``.
+    """Return the level, one of ``extras.levels``, that the judge gives the prediction according to ``extras.rubric``.
 
-    Levels are numbers from 0 to 1, by default 0 and 1. The targets, which may be absent, are right answers for the
-    judge to compare with. The details have the judge's ``reason``. ``extras.not`` makes the score 1 minus the level.
+    Levels are numbers from 0 to 1, by default 0 and 1. The targets, which are optional, are right answers with which
+    the judge compares the prediction. The details contain the judge's ``reason``. If ``extras.not`` is true, the score
+    is 1 minus the level.
     """
     return grade(prediction, targets, extras)

@@ -1,7 +1,7 @@
 """Check that an answer contains a table of separated values, with the right separator and number of columns.
 
-A table is at least two consecutive lines with the same number of fields, which is at least two. A separator inside
-double quotes does not separate; a line break always ends a line. Only the longest table counts.
+A table consists of two or more consecutive lines that all have the same number of fields, at least two. A separator
+inside double quotes does not count, but a line break always ends a line. Only the longest table counts.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " "}
 def has_csv(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return 1.0 if the prediction contains a table, with any separator, else 0.0.
 
-    A space separates only if ``extras.separator`` names it, since two lines of prose may have the same number of
-    words. Raises RecordRefused for invalid extras.
+    A space counts as a separator only if ``extras.separator`` names it, because two lines of prose may have the same
+    number of words. Raises RecordRefused for invalid extras.
     """
     return float(_longest_table(prediction, extras) is not None)
 
 
 @metric(extras=("separator",), binary=True)
 def csv_separator(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    """Return 1.0 if ``extras.separator`` (comma, semicolon, tab, space, or the character) separates the fields.
+    """Return 1.0 if ``extras.separator``, a character or its name, separates the table's fields, else 0.0.
 
-    Without that key, any table passes.
+    The names are ``comma``, ``semicolon``, ``tab`` and ``space``. Without ``extras.separator``, any table passes.
     """
     table = _longest_table(prediction, extras)
     return float(table is not None and table.separator == (_separator_of(extras) or table.separator))
@@ -38,7 +38,7 @@ def csv_separator(prediction: str, targets: Sequence[str], extras: Extras) -> fl
 
 @metric(extras=("columns", "separator"), binary=True)
 def csv_columns(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    """Return 1.0 if the table has as many columns as ``extras.columns``, a number or a list of names."""
+    """Return 1.0 if the table has as many columns as ``extras.columns``, a number or a list of names, else 0.0."""
     given = extras.get("columns")
     wanted = len(given) if isinstance(given, list) else given
     if not is_whole(wanted) or wanted <= 0:

@@ -1,4 +1,4 @@
-"""Compare answers of several spans as the DROP evaluation does: span by span, numbers by value."""
+"""Compare answers that consist of several spans, as in the evaluation of DROP."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _MOST_SPANS = 100
 
 @metric(extras=_EXTRAS, binary=True)
 def drop_em(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    """Return 1.0 if the prediction has the spans of any answer, in any order, else 0.0.
+    """Return 1.0 if the prediction has the same spans as any answer, in any order, else 0.0.
 
-    Dua et al. (2019), "DROP: A reading comprehension benchmark". Commas separate the spans of a prediction.
-    ``extras.answer_tuples`` are the answers, each a list of spans; without it each target is an answer of one span.
-    Comparison ignores case, ASCII punctuation and the words a, an and the; numbers are compared by value. Raises
-    RecordRefused for other extras.
+    This is the exact match of the DROP benchmark (Dua et al., 2019). Commas separate the spans of a prediction. Each
+    answer in ``extras.answer_tuples`` is a list of spans; without these extras, each target is an answer with one span.
+    The comparison ignores case, ASCII punctuation and the words a, an and the, and compares numbers by value. Raises
+    RecordRefused for malformed ``answer_tuples``.
     """
     given = _spans(prediction)
     return float(any(len(given) == len(each) and set(given) == set(each) for each in _answers(targets, extras)))
@@ -29,7 +29,7 @@ def drop_em(prediction: str, targets: Sequence[str], extras: Extras) -> float:
 
 @metric(extras=_EXTRAS, threshold=0.5)
 def drop_f1(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    """Return the mean F1 of the spans for the best pairing and the best answer, rounded to two digits.
+    """Return the mean F1 of the spans for the best pairing and the best answer, rounded to two decimal places.
 
     The F1 of a span without a partner is 0. A span with numbers pairs only with a span that shares a number.
     """
@@ -99,9 +99,9 @@ def _f1(given: frozenset[str], wanted: frozenset[str]) -> float:
 
 
 def best_sum(worth: list[list[float]]) -> float:
-    """Return the largest sum of one entry per row, each in another column; there are no more rows than columns.
+    """Return the largest sum of entries, one per row and at most one per column; rows must not outnumber columns.
 
-    The algorithm is the Hungarian method, with a shortest path for each row; it takes rows squared times columns steps.
+    The algorithm is the Hungarian method, with a shortest path for each row. It takes ``rows ** 2 * columns`` steps.
     """
     columns = len(worth[0]) if worth else 0
     row_price, column_price = [0.0] * len(worth), [0.0] * columns

@@ -1,4 +1,4 @@
-"""Metrics that are either 1.0 or 0.0: equality, containment, choice."""
+"""Score equality, containment or a choice as 1.0 or 0.0."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pytest_lmeval.metrics.parts.declare import Extras, metric
 
 @metric(binary=True)
 def exact_match(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    """Return 1.0 if the prediction equals any target, both stripped, else 0.0."""
+    """Return 1.0 if the prediction equals any target, ignoring surrounding whitespace, else 0.0."""
     stripped = prediction.strip()
     return 1.0 if any(stripped == target.strip() for target in targets) else 0.0
 
 
 @metric(binary=True)
 def accuracy(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    """Return ``exact_match``, whose mean over a task is the task's accuracy."""
+    """Return the score of ``exact_match``; its mean over a task is the task's accuracy."""
     return exact_match(prediction, targets, extras)
 
 
@@ -24,23 +24,23 @@ def accuracy(prediction: str, targets: Sequence[str], extras: Extras) -> float:
 def completion_accuracy(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return 1.0 if the prediction equals any target exactly, else 0.0.
 
-    The metric is for tasks that clean the completion themselves: it does not strip or normalize the text.
+    This metric neither strips nor normalizes the text, for tasks that clean the completion themselves.
     """
     return 1.0 if prediction in targets else 0.0
 
 
 @metric(binary=True)
 def exact_match_normalized(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    """Return 1.0 if the prediction equals any target, both lowercased and with whitespace collapsed, else 0.0."""
+    """Return 1.0 if the prediction equals any target, ignoring case and extra whitespace, else 0.0."""
     normalized = _normalize(prediction)
     return 1.0 if any(normalized == _normalize(target) for target in targets) else 0.0
 
 
 @metric(binary=True)
 def substring_contains(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    """Return 1.0 if any target occurs in the prediction, both lowercased and with whitespace collapsed, else 0.0.
+    """Return 1.0 if any target occurs in the prediction, ignoring case and extra whitespace, else 0.0.
 
-    A blank target, which every text contains, never counts.
+    A blank target never counts, because every text contains it.
     """
     normalized = _normalize(prediction)
     wanted = filter(None, map(_normalize, targets))
@@ -51,7 +51,7 @@ def substring_contains(prediction: str, targets: Sequence[str], extras: Extras) 
 def multiple_choice(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return 1.0 if the prediction starts with the first character of any target, ignoring case, else 0.0.
 
-    Both sides are stripped first; a blank prediction or target never counts.
+    Leading whitespace has no effect, and a blank prediction or target never matches.
     """
     choice = _first_character(prediction)
     return float(choice != "" and any(choice == _first_character(target) for target in targets))

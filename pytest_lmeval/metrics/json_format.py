@@ -1,6 +1,6 @@
-"""Check that an answer is JSON, only JSON, valid by a schema, or equal to a value.
+"""Check that an answer contains JSON, is only JSON, conforms to a JSON Schema, or equals a JSON value.
 
-JSON follows RFC 8259: no comments, no NaN or Infinity. Values nested deeper than 100 levels do not count.
+JSON follows RFC 8259, so comments, NaN and Infinity are invalid. Values nested more than 100 levels deep do not count.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ def is_json(prediction: str, targets: Sequence[str], extras: Extras) -> float:
 
 @metric(binary=True)
 def only_json(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    """Return 1.0 if the prediction is one JSON value, with whitespace around it at most, else 0.0.
+    """Return 1.0 if the prediction is one JSON value, apart from surrounding whitespace, else 0.0.
 
-    A Markdown fence is not JSON: the rule ``extract_code_block`` removes it.
+    A Markdown code fence is not JSON; the post-process rule ``extract_code_block`` removes it.
     """
     return float(_parse(prediction) is not _NOTHING)
 
 
 @metric(extras=("json_schema",), package="jsonschema", install="pytest-lmeval[json]", binary=True)
 def json_schema(prediction: str, targets: Sequence[str], extras: Extras) -> float | Score:
-    """Return 1.0 if the JSON in the prediction, found as by ``is_json``, is valid by ``extras.json_schema``, else 0.0.
+    """Return 1.0 if the prediction's JSON, found as in ``is_json``, conforms to ``extras.json_schema``, else 0.0.
 
-    The longest object or array counts. The schema is draft 2020-12 unless ``$schema`` names another draft; ``$ref``
-    never uses the network. If the check exceeds a worker's time limit, the score is 0.0, and ``details.schema_status``
-    is ``timeout``. The metric needs the package jsonschema. Raise RecordRefused for extras without a valid schema, and
-    ScoringError if a reference cannot be resolved, if jsonschema is not installed, or if the check takes too long even
-    for a short value.
+    If the text contains several objects or arrays, the longest counts. The schema is draft 2020-12 unless ``$schema``
+    names another draft, and ``$ref`` never uses the network. If the check exceeds a worker's time limit, the score is
+    0.0, and ``details.schema_status`` is ``timeout``. The metric needs the package jsonschema. Raise RecordRefused for
+    extras without a valid schema. Raise ScoringError if a reference cannot be resolved, if jsonschema is not installed,
+    or if the check is too slow even for a short value.
     """
     from pytest_lmeval.metrics.parts.worker import TookTooLong, shared_worker
 
@@ -70,9 +70,10 @@ def json_schema(prediction: str, targets: Sequence[str], extras: Extras) -> floa
 
 @metric(binary=True)
 def json_exact(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    """Return 1.0 if the JSON in the prediction, found as by ``is_json``, equals any target, each JSON itself.
+    """Return 1.0 if the prediction's JSON, found as in ``is_json``, equals the JSON of any target, else 0.0.
 
-    The order of keys does not matter; 1 equals 1.0, but not true. Raises RecordRefused for a target that is not JSON.
+    The order of keys does not matter, and 1 equals 1.0 but not ``true``. Raises RecordRefused for a target that is not
+    JSON.
     """
     wanted = [_parse(target) for target in targets]
     if any(value is _NOTHING for value in wanted):
@@ -82,7 +83,7 @@ def json_exact(prediction: str, targets: Sequence[str], extras: Extras) -> float
 
 
 def _find(text: str) -> Any:
-    """Return the value of a JSON text, else the longest object or array in it, else `_NOTHING`."""
+    """Return the value of a JSON text, or else the longest object or array in the text, or else `_NOTHING`."""
     whole = _parse(text)
     return _longest(text) if whole is _NOTHING else whole
 
@@ -138,7 +139,7 @@ def _schema_text(schema: Any) -> str:
 
 
 def _check_is_quick(text: str, value: Any, schema: Any) -> None:
-    """Raise ScoringError if the schema also takes too long for a value of the same shape with short texts."""
+    """Raise ScoringError if the schema also takes too long for a shortened copy of ``value``."""
     from pytest_lmeval.metrics.parts.worker import TookTooLong, shared_worker
 
     try:

@@ -10,13 +10,13 @@ from pytest_lmeval.types import Score
 
 @metric(package="math_verify", install="pytest-lmeval[math]", binary=True)
 def math_equal(prediction: str, targets: Sequence[str], extras: Extras) -> Score:
-    r"""Return 1.0 if math-verify finds the answer in the prediction equal to that in any target, else 0.0.
+    r"""Return 1.0 if math-verify finds the prediction's answer equal to the answer in any target, else 0.0.
 
-    ``details.math_status`` is the status for the nearest target: ``equal``, ``different``, ``unparsed`` (the answer is
-    not mathematics and does not repeat a target), or ``timeout``. A target that consists of letters is compared as a
-    word.
+    ``details.math_status`` is ``equal``, ``timeout``, ``different`` or ``unparsed``; with several targets, the first of
+    these that applies to any target. An answer that is cut off, or that is not mathematics and does not repeat a
+    target, is ``unparsed``. A target of three or more letters is compared as a word.
 
-    Raises ScoringError if math-verify is needed and not installed, or the process that runs it fails.
+    Raises ScoringError if math-verify is needed but not installed, or if the process that runs math-verify fails.
     """
     order = ("equal", "timeout", "different", "unparsed")
     status = min((_compare(prediction, target) for target in targets), key=order.index, default="different")

@@ -1,4 +1,4 @@
-"""ROUGE: F1 of the words (1), neighbouring pairs of words (2), and words in order (L) that both sides share."""
+"""Compute ROUGE, the F1 of shared words (1), shared pairs of neighbouring words (2) or shared words in order (L)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _MOST_PAIRS = 1_000_000_000
 
 @metric(threshold=0.5)
 def rouge_l(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    r"""Return the ROUGE-L F1 of the lowercased ``\w+`` tokens for the best target; 0.0 if a side has no tokens.
+    r"""Return the ROUGE-L F1 of the lowercased ``\w+`` tokens for the best target, or 0.0 if a text has no tokens.
 
-    With a longest common subsequence of ``l`` tokens, precision is ``l / |prediction|``, recall ``l / |target|``,
-    and their harmonic mean ``2 l / (|prediction| + |target|)``: Lin (2004), "ROUGE: a package for automatic
-    evaluation of summaries", with beta 1. No stemming; the whole text is one sequence. Raises ScoringError if two
-    texts of tens of thousands of words exceed a worker's time limit.
+    If a longest common subsequence has ``l`` tokens, precision is ``l / |prediction|`` and recall is ``l / |target|``.
+    Their harmonic mean is ``2 l / (|prediction| + |target|)``, which Lin (2004), "ROUGE: a package for automatic
+    evaluation of summaries", defines with beta 1. The metric does not stem words, and treats the whole text as one
+    sequence. Raises ScoringError if two texts of tens of thousands of words exceed a worker's time limit.
     """
     return best_over_targets(_rouge_l, prediction, targets)
 
@@ -37,17 +37,17 @@ def _rouge_l(prediction: Sequence[str], target: Sequence[str]) -> float:
 
 @metric(threshold=0.5)
 def rouge_1(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    r"""Return the ROUGE-1 F1 of the lowercased ``\w+`` tokens for the best target; 0.0 if a side has no tokens.
+    r"""Return the ROUGE-1 F1 of the lowercased ``\w+`` tokens for the best target, or 0.0 if a text has no tokens.
 
-    Lin (2004), "ROUGE: a package for automatic evaluation of summaries", with beta 1 and no stemming. Equals ``f1``,
-    under the name that is usual for summaries.
+    The definition is from Lin (2004), "ROUGE: a package for automatic evaluation of summaries", with beta 1 and without
+    stemming. This metric equals ``f1``, but has the usual name for summaries.
     """
     return f1(prediction, targets, extras)
 
 
 @metric(threshold=0.5)
 def rouge_2(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    """Return the ROUGE-2 F1, of pairs of neighbouring tokens, for the best target; 0.0 if a side has no pair."""
+    """Return the ROUGE-2 F1 of pairs of neighbouring tokens for the best target, or 0.0 if a text has no pair."""
     return best_over_targets(_rouge_2, prediction, targets)
 
 

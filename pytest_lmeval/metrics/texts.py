@@ -1,4 +1,4 @@
-"""Right-or-wrong metrics over the content of a text: patterns, parts, its last number.
+"""Score the patterns, parts or last number that a text contains as 1.0 or 0.0.
 
 Case matters unless ``extras.ignore_case`` is true.
 """
@@ -25,7 +25,7 @@ _NUMBER = re.compile(
 
 
 def check_patterns(targets: Sequence[str], extras: Extras) -> None:
-    """Raise RecordRefused for a target that is not a regular expression, and for a bad ``ignore_case``."""
+    """Raise RecordRefused for a target that is not a regular expression, and for an invalid ``ignore_case``."""
     from pytest_lmeval.metrics.parts.patterns import compiled
 
     _check_flag(extras)
@@ -38,14 +38,14 @@ def check_patterns(targets: Sequence[str], extras: Extras) -> None:
 
 
 def check_parts(targets: Sequence[str], extras: Extras) -> None:
-    """Raise RecordRefused for an empty target, which every text contains, and for a bad ``ignore_case``."""
+    """Raise RecordRefused for an empty target, which every text contains, and for an invalid ``ignore_case``."""
     _check_flag(extras)
     if "" in targets:
         raise RecordRefused("bad_value", "targets", "every text contains an empty target; give a text to look for")
 
 
 def check_numbers(targets: Sequence[str], extras: Extras) -> None:
-    """Raise RecordRefused for a target without a number, and for a tolerance below 0 or not a number."""
+    """Raise RecordRefused for a target without a number, and for a tolerance that is negative or not a number."""
     for place, target in enumerate(targets):
         if last_number(target) is None:
             detail = f"expected a number in each target, got {target!r:.80} at index {place}"
@@ -58,10 +58,10 @@ def check_numbers(targets: Sequence[str], extras: Extras) -> None:
 
 @metric(extras=("ignore_case",), check=check_patterns, binary=True)
 def regex(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    """Return 1.0 if ``re.search`` finds any of the targets, which are patterns, in the prediction, else 0.0.
+    """Return 1.0 if any target, a regular expression, matches anywhere in the prediction, else 0.0.
 
-    A search that may take long runs in a process that is killed after five seconds of CPU time; it then raises
-    TookTooLong, a ScoringError.
+    A search that may be slow runs in a separate process, which is killed after five seconds of CPU time. In that case,
+    the metric raises TookTooLong, a ScoringError.
     """
     from pytest_lmeval.metrics.parts.patterns import compiled
 
@@ -87,7 +87,7 @@ def contains_any(prediction: str, targets: Sequence[str], extras: Extras) -> flo
 
 @metric(extras=("ignore_case",), check=check_parts, binary=True)
 def starts_with(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    """Return 1.0 if the prediction, after leading whitespace, starts with any target, else 0.0."""
+    """Return 1.0 if the prediction starts with any target, ignoring leading whitespace, else 0.0."""
     fold = _folded(extras)
     text = fold(prediction.lstrip())
     return float(any(text.startswith(fold(target)) for target in targets))
@@ -97,9 +97,10 @@ def starts_with(prediction: str, targets: Sequence[str], extras: Extras) -> floa
 def number(prediction: str, targets: Sequence[str], extras: Extras) -> Score:
     """Return 1.0 if the last number in the prediction equals the last number in any target, else 0.0.
 
-    A number may have a sign, commas between thousands, decimals and an exponent; a currency sign before it and a %
-    after it are dropped. Two numbers are equal if they differ by at most ``extras.tolerance``, or by at most the share
-    ``extras.relative`` of the target; both are 0 by default. A prediction without a number is unparsed.
+    A number may have a sign, commas between thousands, decimals and an exponent. A currency sign before the number and
+    a percent sign after it have no effect. Two numbers are equal if they differ by at most ``extras.tolerance``, or by
+    at most ``extras.relative`` times the target; both extras are 0 by default. A prediction without a number counts as
+    unparsed.
     """
     given = last_number(prediction)
     if given is None:
@@ -109,7 +110,7 @@ def number(prediction: str, targets: Sequence[str], extras: Extras) -> Score:
 
 
 def last_number(text: str) -> Decimal | None:
-    """Return the last number in ``text``, or None; a number of more than 400 digits is ignored."""
+    """Return the last number in ``text``, or None if there is no number or the last has more than 400 digits."""
     found = None
     for match in _NUMBER.finditer(text):
         found = match

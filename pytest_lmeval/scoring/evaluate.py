@@ -47,9 +47,9 @@ _MIXED = "some of its responses have a score and others have none; set score_fie
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The score that an example must reach: an override for its task or metric, or its threshold, or the metric's.
+    """Decides the score that an example must reach: an override, its own threshold, or its metric's threshold.
 
-    ``overrides`` take precedence over ``defaults``, which are overrides, too.
+    Both ``overrides`` and ``defaults`` map names of tasks and metrics to thresholds; ``overrides`` take precedence.
     """
 
     registry: Registry
@@ -73,8 +73,8 @@ class ScoringRules:
 
     The status of an example under its threshold is ``failed`` if ``gated`` is true, otherwise ``below``. An example
     that must pass fails in both cases, unless ``must_pass_binds`` is False. Examples in ``quarantine`` never fail.
-    ``repeats`` is the number of repeats of examples that set none: their responses form that many groups, and their
-    score is the mean over the groups.
+    ``repeats`` applies to examples that set no number of repeats. An example's responses form as many groups as it has
+    repeats, and its score is the mean over the groups.
     """
 
     thresholds: Thresholds
@@ -97,7 +97,7 @@ def evaluate(
 ) -> ExampleResult:
     """Return the result of ``example``; if a metric fails, the status is ``error`` and the score is missing.
 
-    ``question`` comes from :func:`question_of`. ``score`` replaces the task's method if scoring has started early.
+    ``question`` comes from :func:`question_of`. If scoring has started early, ``score`` replaces the task's method.
     """
     threshold = rules.thresholds.of(task, example)
     score = score or task.score
@@ -123,14 +123,14 @@ def evaluate(
 
 
 def passed_repeats(scores: Sequence[Score], threshold: float) -> int:
-    """Return the number of repeats that reach the threshold, and the thresholds of further scores."""
+    """Return the number of repeats that reach the threshold and the thresholds of further scores."""
     return sum(is_at_least(each.value, threshold) and not missed(each.metrics, each.thresholds) for each in scores)
 
 
 def failed_result(
     task: Task, example: Example, question: ExampleQuestion, error: LmevalError, rules: ScoringRules
 ) -> ExampleResult:
-    """Return the result of an example without a response: ``error``, or ``timeout``."""
+    """Return the result, with the status ``error`` or ``timeout``, of an example without a response."""
     threshold = rules.thresholds.of(task, example)
     outcome = _example_outcome(example, (), (_status_of(error), None, str(error)), threshold, ())
     answer = _answer((), (), rules, error.exchanges)
@@ -148,8 +148,8 @@ def runs_code(task: Task, example: Example, registry: Registry) -> bool:
 def hashes(task: Task, example: Example, prompt: Prompt) -> tuple[str, str]:
     """Return an example's content hash and its scoring hash.
 
-    The content hash covers everything that determines the score except the model; the scoring hash leaves out the
-    prompt, too.
+    The content hash covers everything that determines the score, except the model. The scoring hash also excludes the
+    prompt.
     """
     parts = (example.targets, task.metric_name(example), example.post_process)
     asked = prompt if isinstance(prompt, str) else rendered(prompt)
@@ -165,7 +165,7 @@ def _status_of(error: LmevalError) -> Status:
 def _outcome(
     example: Example, scores: Sequence[Score], threshold: float, rules: ScoringRules
 ) -> tuple[Status, float | None, str]:
-    """Return an example's status, its score or None, and the reason why it has no score."""
+    """Return an example's status, its score (or None), and the reason why the score is missing (or "")."""
     measured = 0
     for each in scores:
         if each.excluded:
@@ -189,9 +189,9 @@ def _outcome(
 def question_of(
     task: Task, example: Example, prompt: Prompt, requests: Sequence[Request] | None = None, item: str = ""
 ) -> ExampleQuestion:
-    """Return what identifies an example; ``requests`` are the requests for one response if the caller has them.
+    """Return an example's question; ``requests`` are the requests for one response, if the caller has them.
 
-    ``item`` is the name of the test item, "" if it follows from the example's id.
+    ``item`` is the name of the test item, or "" if the name follows from the example's id.
     """
     content, scored = hashes(task, example, prompt)
     asked = task.requests(example, prompt) if requests is None else requests
@@ -343,7 +343,7 @@ def _usage(responses: Sequence[Response], scores: Sequence[Score]) -> Mapping[st
 
 
 def _with_facts(score: Score, group: Sequence[Response]) -> Score:
-    """Add facts from the responses to the score: whether there is an answer, and the model's confidence."""
+    """Add facts from the responses to the score: whether an answer is missing, and the model's confidence."""
     only = group[0] if len(group) == 1 else None
     if isinstance(only, Completion) and (only.confidence is not None or only.logprobs):
         score = _with_confidence(score, only)
@@ -352,9 +352,9 @@ def _with_facts(score: Score, group: Sequence[Response]) -> Score:
 
 
 def _with_confidence(score: Score, completion: Completion) -> Score:
-    """Add the only completion's confidence to the score's details, unless the metric provided one.
+    """Add the completion's confidence to the score's details, unless the metric has already set a confidence.
 
-    The confidence is the adapter's, or else the probability of the text: e to the sum of ``logprobs``.
+    The confidence comes from the adapter, or else is the text's probability, which is e to the sum of ``logprobs``.
     """
     if "confidence" in score.details:
         return score

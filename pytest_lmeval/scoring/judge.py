@@ -1,4 +1,4 @@
-"""Models that judge another model's answers."""
+"""Query models that judge another model's answers."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Known = Mapping[str, Mapping[str, str]]
 
 @dataclass(eq=False)
 class NamedJudges:
-    """Judges that tasks name; ``open_model`` creates a judge, with an adapter, when it is first used.
+    """Judges that tasks name; ``open_model`` creates each judge and its adapter on first use.
 
-    If the run has no judge, this object takes its place: any request raises an error that explains how to name a judge.
+    If the run has no judge, this object replaces it, and any request raises an error that explains how to name a judge.
     """
 
     open_model: Callable[[str], Judge] | None
@@ -39,7 +39,7 @@ class NamedJudges:
         return self._models[spec]
 
     def key(self, request: Generate) -> str:
-        """Return the key of the judge's reply to ``request`` in a result's details, by :func:`judge_key`."""
+        """Return the key under which a result's details record the judge's reply to ``request``."""
         return judge_key(self.name, request)
 
     def ask(self, requests: Sequence[Generate]) -> list[Completion]:
@@ -53,7 +53,8 @@ class NamedJudges:
 class Judge(NamedJudges):
     """A judge that sends requests to its model, early if possible.
 
-    It does not send requests whose replies are ``known``. ``adapter_key`` distinguishes judges with the same name.
+    The judge does not send requests whose replies are ``known``. ``adapter_key`` distinguishes judges with the same
+    name.
     """
 
     def __init__(self, engine: Engine, known: Known, open_model: Callable[[str], Judge] | None = None) -> None:
@@ -95,11 +96,11 @@ class Judge(NamedJudges):
         return answer
 
     def recalled(self, request: Generate) -> str | None:
-        """Return the reply of a simulated user to ``request`` in an earlier run, or None."""
+        """Return a simulated user's reply to ``request`` in an earlier run, or None."""
         return self._recalled(f"{self.key(request)} {request.task} {request.id}")
 
     def record(self, request: Generate, reply: Completion) -> Mapping[str, Any]:
-        """Return the reply of a simulated user in the format of a result's details."""
+        """Return a simulated user's reply in the format of a result's details."""
         from pytest_lmeval.judging.question import usage_of
 
         usage = usage_of(reply)
@@ -116,7 +117,7 @@ class Judge(NamedJudges):
 
 
 def known_answers(results: Iterable[ExampleResult]) -> Known:
-    """Return the judges' replies in the details of ``results``, for a run that resumes them."""
+    """Return the judges' replies in the details of ``results``, for a run that resumes an earlier run."""
     from pytest_lmeval.records.recording import judge_entries
 
     known: dict[str, dict[str, str]] = {}

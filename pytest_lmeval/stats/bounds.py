@@ -1,8 +1,9 @@
-"""Confidence bounds for a change of scores that agree with the sign-flip test.
+"""Compute confidence bounds, consistent with the sign-flip test, for a change of scores.
 
-Each bound is the value at which a score test stops rejecting (E. B. Wilson, JASA 22, 1927): the test uses the variance
-of the hypothetical value, not of the observed value. At 0, the variance of a change is the variance under tossed signs.
-Near 0, the bound is bent so that it reaches 0 exactly when the p of the sign-flip test reaches the level.
+Each bound is the value at which a score test stops rejecting (Wilson, JASA 22, 1927). The test uses the variance under
+the hypothetical value, not under the observed value. If the hypothetical change is 0, the variance comes from randomly
+tossed signs. Near 0, a correction makes the bound reach 0 exactly when the p-value of the sign-flip test reaches the
+level.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ _HIGHEST_LEVEL = 0.499  # at one half a bound is the value itself
 class Sums:
     """Sums over the units of a mean.
 
-    ``tossed`` is the variance of ``value`` under tossed signs, ``seen`` its variance about the observed value.
-    ``weight`` is the sum of the squared weights, ``unseen`` the possible weight of one unobserved unit: 1/n for n plain
-    pairs.
+    ``tossed`` is the variance of ``value`` under randomly tossed signs, and ``seen`` is its variance about the observed
+    value. ``weight`` is the sum of the squared weights. ``unseen`` is the weight that an unobserved unit could have,
+    which is 1/n for n plain pairs.
     """
 
     value: float
@@ -53,7 +54,7 @@ def sums(units: Sequence[Piece], value: float) -> Sums:
 
 
 def variance(of: Sums, x: float) -> float:
-    """Return the variance of the change ``of.value``, which is at most 0, if the true change is ``x``, in [-1, 1]."""
+    """Return the variance of the change ``of.value``, which is at most 0, for a true change ``x`` in [-1, 1]."""
     change = of.value
     if x > 0 or change == 0 == x:
         return (1 - x) * (of.tossed + x * of.unseen)
@@ -66,7 +67,7 @@ def variance(of: Sums, x: float) -> float:
 
 
 def end(start: float, limit: float, is_inside: Callable[[float], bool]) -> float:
-    """Return the last point between ``start`` and ``limit`` that is inside, or ``start``."""
+    """Return the last point between ``start`` and ``limit`` for which ``is_inside`` is True, or else ``start``."""
     if is_inside(limit):
         return limit
     for _ in range(_HALVINGS):
@@ -79,10 +80,10 @@ def end(start: float, limit: float, is_inside: Callable[[float], bool]) -> float
 
 
 def change_bounds(of: Sums, p: float, level: float, *, is_shown: bool) -> Interval:
-    """Return the bounds of a change in [-1, 1], each end at ``level``, in (0, 0.5).
+    """Return the bounds of a change in [-1, 1], each at the one-sided ``level`` in (0, 0.5).
 
-    ``p`` is the one-sided p of the change in its observed direction. ``is_shown`` is the result of the test, p <=
-    level: the bounds exclude 0 exactly if it is True.
+    ``p`` is the one-sided p-value of the change in its observed direction. ``is_shown`` is True if the test is
+    significant, p <= level; the bounds exclude 0 only in this case.
     """
     if of.value > 0:
         low, high = change_bounds(replace(of, value=-of.value), p, level, is_shown=is_shown)
@@ -97,7 +98,7 @@ def change_bounds(of: Sums, p: float, level: float, *, is_shown: bool) -> Interv
 
 
 def _near_end(of: Sums, p: float, z: float) -> float:
-    """Return the bound nearer to 0 of a significant drop: it reaches 0 when p reaches the level of ``z``."""
+    """Return a significant drop's bound nearer to 0, which reaches 0 when ``p`` reaches the level of ``z``."""
     change = of.value
     bent = abs(change) / math.sqrt(of.tossed) / max(normal_quantile(1 - max(p, _LEAST_P)), ROUNDING)
     bent = min(_MOST_BENT, bent)
@@ -111,6 +112,6 @@ def _near_end(of: Sums, p: float, z: float) -> float:
 
 
 def level_of(p: float, p_holm: float, share: float, tests: int) -> float:
-    """Return the level of one of ``tests`` that have a ``share`` of alpha: p <= level exactly if p_holm <= share."""
+    """Return a test's level, so that p <= level exactly if p_holm <= ``share``, the part of alpha for all ``tests``."""
     level = share / tests if p * tests <= share or p_holm > share else share * p / p_holm
     return min(level, _HIGHEST_LEVEL)

@@ -1,4 +1,4 @@
-"""Standard errors and 95 % intervals of mean scores."""
+"""Compute standard errors and 95 % intervals of mean scores."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 from pytest_lmeval.frozen import dataclass
 
 Values = tuple[Sequence[float], Sequence[str]]
-"""A task's scores or differences, and the cluster of each; () if there are no clusters."""
+"""A task's scores or differences, and the cluster of each value, or () without clusters."""
 Z95 = 1.959963984540054
 """The 97.5 % point of the normal distribution."""
 ROUNDING = 1e-9
@@ -18,7 +18,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """An independent unit: its part of the mean, its residual about its task's mean, and its weight."""
+    """An independent unit's part of the mean, its residual from its task's mean, and its weight."""
 
     part: float
     residual: float
@@ -28,9 +28,9 @@ class Piece:
 def units_of(tasks: Sequence[Values], *, are_scores: bool = False) -> list[Piece]:
     """Return the independent units of the unweighted mean of the tasks' means.
 
-    Values whose clusters have the same name form one unit, even across tasks. The residual of a task's only score is 0,
-    the residual of a task's only difference is the difference. Raise ValueError if a task has clusters, but not one for
-    each value.
+    Values whose clusters have the same name form one unit, even across tasks. If a task has only one value, the
+    residual of a score is 0, and the residual of a difference is the difference itself. Raise ValueError if a task has
+    clusters, but not as many as values.
     """
     groups: dict[str | tuple[int, int], list[Piece]] = {}
     for number, (values, clusters) in enumerate(tasks):
@@ -66,14 +66,14 @@ def is_at_least(value: float, least: float) -> bool:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the exactly rounded arithmetic mean of a non-empty sequence; it does not depend on the order."""
+    """Return the arithmetic mean of a non-empty sequence; the order of the values does not affect the result."""
     return float(values[0]) if len(values) == 1 else math.fsum(values) / len(values)
 
 
 def sum_clusters(values: Sequence[float], clusters: Sequence[str] = ()) -> list[float]:
     """Return the sum of the values in each cluster, in order of appearance.
 
-    ``clusters`` has the name of each value's cluster, or is empty; a value whose name is "" is a cluster on its own.
+    ``clusters`` lists the name of each value's cluster, or is empty. Each value with the name "" forms its own cluster.
     """
     return [math.fsum(group) for group in _clusters(values, clusters)]
 
@@ -86,10 +86,10 @@ def _clusters(values: Sequence[float], clusters: Sequence[str]) -> list[list[flo
 
 
 def standard_error(values: Sequence[float], clusters: Sequence[str] = ()) -> float | None:
-    """Return the sample standard deviation over the root of n; None for fewer than two values or two clusters.
+    """Return the sample standard deviation divided by the root of n, or None for fewer than two values or clusters.
 
-    With ``clusters`` as in :func:`sum_clusters`, this is the standard error of a mean of whole clusters (linearised
-    ratio estimator; W. G. Cochran, Sampling Techniques, 1977, section 9A.5).
+    With ``clusters`` as in :func:`sum_clusters`, this is the standard error of a mean of whole clusters, by the
+    linearised ratio estimator of Cochran (Sampling Techniques, 1977, section 9A.5).
     """
     if not values:
         return None
@@ -102,12 +102,12 @@ def standard_error(values: Sequence[float], clusters: Sequence[str] = ()) -> flo
 
 
 def score_bounds(values: Sequence[float], clusters: Sequence[str] = ()) -> tuple[float, float] | None:
-    """Return a 95 % interval for the mean of scores in [0, 1]; None without scores.
+    """Return a 95 % interval for the mean of scores in [0, 1], or None without scores.
 
-    Scores of 0 and 1 without shared clusters get Wilson's interval. The interval of other scores follows the same idea:
-    it adds a share of unobserved scores at the far end, so that it has a width even if all scores are equal. With
-    shared clusters, Student's t replaces the normal distribution, with the degrees of freedom and the variance of R. M.
-    Bell and D. F. McCaffrey (Survey Methodology 28, 2002), and the design effect replaces n.
+    For scores of 0 and 1 without shared clusters, this is Wilson's interval. For other scores, the interval similarly
+    allows for a share of unobserved scores at the far end of the scale, so that it has a width even if all scores are
+    equal. With shared clusters, Student's t replaces the normal distribution, and the design effect reduces n. The
+    variance and the degrees of freedom follow Bell and McCaffrey (Survey Methodology 28, 2002).
     """
     if not values:
         return None
@@ -137,10 +137,10 @@ def _clustered(values: Sequence[float], groups: Sequence[Sequence[float]]) -> tu
 
 
 def overall_bounds(tasks: Sequence[Values]) -> tuple[float, float] | None:
-    """Return a 95 % interval for the unweighted mean of the tasks' scores; None if any task has no score.
+    """Return a 95 % interval for the unweighted mean of the tasks' scores, or None if any task has no score.
 
-    For several tasks, each end is the farther of two ends: one combines the tasks' intervals, the other weights all
-    scores.
+    For several tasks, each end is the more distant of two: one comes from combining the tasks' intervals, and the other
+    from pooling all scores with their weights.
     """
     if len(tasks) == 1:
         return score_bounds(*tasks[0])
@@ -163,7 +163,7 @@ def _ends(centre: float, spread: float, unseen: float, z: float = Z95) -> tuple[
 
 
 def _distance(room: float, spread: float, unseen: float, z: float) -> float:
-    """Return how far the mean may be off towards an end that is ``room`` away."""
+    """Return how far the true mean may be from the observed mean, towards an end of the scale at distance ``room``."""
     if room <= ROUNDING:
         return max(0.0, room)
     k = z * z
@@ -172,10 +172,11 @@ def _distance(room: float, spread: float, unseen: float, z: float) -> float:
 
 
 def combine(estimates: Sequence[tuple[float, tuple[float, float]]]) -> tuple[float, float]:
-    """Return a 95 % interval for the mean of independent estimates, each of which has a 95 % interval.
+    """Return a 95 % interval for the mean of independent estimates from their 95 % intervals.
 
-    Like standard deviations, the distances to the ends add up as squares, on each side (G. Y. Zou and A. Donner,
-    Statistics in Medicine 27, 2008). It may be asymmetric. Its width is never 0, even if all answers are right.
+    On each side, the squared distances from the estimates to their ends add up, as variances do (Zou and Donner,
+    Statistics in Medicine 27, 2008). The interval may be asymmetric, and its width is never 0, even if all answers are
+    right.
     """
     n, centre = len(estimates), mean([value for value, _ in estimates])
     below = math.sqrt(math.fsum((value - low) ** 2 for value, (low, _) in estimates))
@@ -184,7 +185,7 @@ def combine(estimates: Sequence[tuple[float, tuple[float, float]]]) -> tuple[flo
 
 
 def wilson_interval(successes: int, n: int) -> tuple[float, float]:
-    """Return the 95 % score interval for a proportion, n >= 1 (E. B. Wilson, JASA 22, 1927)."""
+    """Return the 95 % score interval for a proportion of ``n`` >= 1 trials (Wilson, JASA 22, 1927)."""
     share, scale = successes / n, 1 + Z95 * Z95 / n
     centre = (share + Z95 * Z95 / (2 * n)) / scale
     half = Z95 / scale * math.sqrt(share * (1 - share) / n + Z95 * Z95 / (4 * n * n))

@@ -1,4 +1,4 @@
-"""Test whether a model got worse: a paired, one-sided, exact test over the examples that two runs share."""
+"""Test whether a model got worse, by a paired, one-sided test over the examples that two runs share."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ _Name = TypeVar("_Name", bound=Hashable)
 class PairedTest:
     """The result of the paired test over the differences ``new - old`` of two runs.
 
-    ``n`` is the number of pairs, ``clusters`` the number of independent units. ``change`` is the mean difference. ``p``
-    is the one-sided mid-p for the new run being worse, 1.0 if no pair differs; ``exact`` is False if p is an
-    approximation. The bounds of the change follow from ``sums``, None without pairs. ``detectable`` is the smallest
-    drop, as a positive number, that such pairs would reveal four times in five; None if they would reveal no drop.
+    ``n`` is the number of pairs, and ``clusters`` is the number of independent units. ``change`` is the mean
+    difference. ``p`` is the one-sided mid-p-value for the new run being worse, or 1.0 if no pair differs. ``exact`` is
+    False if ``p`` is an approximation. ``sums``, which determines the bounds of the change, is None without pairs.
+    ``detectable`` is the smallest drop, as a positive number, that such pairs would reveal four times in five, or None
+    if they would reveal no drop so often.
     """
 
     n: int
@@ -36,10 +37,10 @@ class PairedTest:
 def paired_test(differences: Sequence[float], clusters: Sequence[str] = (), *, alpha: float = 0.05) -> PairedTest:
     """Test the differences ``new - old`` of scores in [0, 1], one per pair.
 
-    ``clusters`` has the name of each pair's cluster, or is empty; a pair whose name is "" is a cluster on its own. The
-    exact sign-flip test (:func:`sign_flip_p`) applies to the sums of differences within clusters. For one response per
-    example and scores of 0 and 1, p is McNemar's mid-p. ``alpha`` affects only ``detectable``. Raise ValueError for the
-    wrong number of clusters, and for a difference outside [-1, 1].
+    ``clusters`` lists the name of each pair's cluster, or is empty. Each pair with the name "" forms its own cluster.
+    The sign-flip test (:func:`sign_flip_p`) uses the sum of the differences in each cluster. For one response per
+    example and scores of 0 and 1, the p-value is McNemar's mid-p-value. ``alpha`` affects only ``detectable``. Raise
+    ValueError for the wrong number of clusters, and for a difference outside [-1, 1].
     """
     return pooled_test([(differences, clusters)], alpha=alpha)
 
@@ -47,8 +48,8 @@ def paired_test(differences: Sequence[float], clusters: Sequence[str] = (), *, a
 def pooled_test(tasks: Sequence[Values], *, alpha: float = 0.05) -> PairedTest:
     """Test the unweighted mean of several tasks' changes.
 
-    The weight of a difference is one over the number of its task's pairs, as in an overall score. Clusters with the
-    same name form one unit, even across tasks.
+    In a task with n pairs, each difference has the weight 1/n, as in an overall score. Clusters with the same name form
+    one unit, even across tasks.
     """
     tasks = [(_snapped(differences), clusters) for differences, clusters in tasks if differences]
     units = units_of(tasks)
@@ -66,16 +67,16 @@ def pooled_test(tasks: Sequence[Values], *, alpha: float = 0.05) -> PairedTest:
 
 
 def p_better(test: PairedTest) -> float:
-    """Return the one-sided mid-p for the new run being better, 1.0 if no pair differs."""
+    """Return the one-sided mid-p-value for the new run being better, or 1.0 if no pair differs."""
     # The mid-p values of both sides add up to one if any pair differs.
     return 1.0 - test.p if test.change > 0 else 1.0
 
 
 def holm(p_values: Mapping[_Name, float]) -> dict[_Name, float]:
-    """Adjust p-values so that alpha is the chance of any false alarm among them; keep the order of the keys.
+    """Adjust p-values so that alpha limits the chance of any false alarm among them; keep the order of the keys.
 
     Multiply the smallest p-value by the number of p-values, the next by one less, and so on. No adjusted value is below
-    the previous one or above 1 (S. Holm, Scandinavian Journal of Statistics 6, 1979).
+    the previous adjusted value, or above 1 (Holm, Scandinavian Journal of Statistics 6, 1979).
     """
     adjusted: dict[_Name, float] = {}
     highest = 0.0

@@ -1,4 +1,4 @@
-"""Power of the paired test: the smallest drop that it detects, and the chance that it detects a given drop."""
+"""Compute the power of the paired test: the smallest detectable drop, and the chance of detecting a given drop."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ _PRECISION = 10  # halvings of a range whose end is twice its start: accurate to
 def detectable_drop(spread: float, weight: float, alpha: float) -> float | None:
     """Return the smallest drop of a mean score, in (0, 1], that the test detects four times in five, or None.
 
-    ``spread`` is the variance of the change under tossed signs: the sum of the squared parts that the independent units
-    contribute. ``weight`` is what this sum would be if each unit changed from right to wrong. The result is the drop
-    for 1 / ``weight`` right-or-wrong examples, of which the share ``spread / weight`` differs by chance alone. If at
-    most 20 of these examples differ, it comes from :func:`flip_power`, otherwise from a normal distribution.
+    ``spread`` is the variance of the change under randomly tossed signs, which is the sum of the squared parts of the
+    independent units. ``weight`` is the value that this sum would have if each unit changed from right to wrong. The
+    result is the drop for 1 / ``weight`` right-or-wrong examples, of which the share ``spread / weight`` differs by
+    chance alone. If at most 20 of these examples differ, the power is exact, as in :func:`flip_power`. Otherwise, it
+    comes from a normal distribution.
     """
     n, noise = max(1, round(1 / weight)), min(1.0, spread / weight)
     if n * noise > _COUNTED:
@@ -41,7 +42,7 @@ def flip_power(n: int, drop: float, noise: float, alpha: float) -> float:
 
 
 def normal_quantile(share: float) -> float:
-    """Return the point below which the standard normal distribution has the share ``share``, in (0, 1)."""
+    """Return the quantile of the standard normal distribution for ``share``, in (0, 1)."""
     from statistics import NormalDist  # slow to import, and only large comparisons need it
 
     return NormalDist().inv_cdf(share)
@@ -76,7 +77,7 @@ def _power(n: int, drop: float, better: float, needed: Sequence[int]) -> float:
 
 
 def _needed(n: int, better: float, alpha: float) -> list[int]:
-    """Return the smallest significant number of worse examples for 0, 1, 2 ... better examples, or else n + 1.
+    """Return the smallest significant number of worse examples, or n + 1, for 0, 1, 2, ... better examples.
 
     The list ends at a number of better examples that chance practically never reaches.
     """
@@ -96,7 +97,7 @@ def _sign_test(better: int, worse: int) -> float:
 
 
 def _binomial(n: int, share: float, terms: int) -> list[float]:
-    """Return the first ``terms`` of the chances of 0, 1, 2 ... successes in n trials."""
+    """Return the chances of 0, 1, 2, ... successes in ``n`` trials, but at most ``terms`` chances."""
     terms = min(terms, n + 1)
     if share in (0.0, 1.0):
         return [float(k == round(n * share)) for k in range(terms)]

@@ -1,7 +1,7 @@
-"""The sign-flip test: the chance that a sum of paired differences is as low as the observed sum.
+"""Compute the sign-flip test, which finds the chance that a sum of paired differences is as low as observed.
 
-If two runs are equally good, each difference is as likely to have the opposite sign. The sums for all ways to toss the
-signs form the distribution of the observed sum (R. A. Fisher, The Design of Experiments, 1935).
+If two runs are equally good, each difference could as well have the opposite sign. The sums for all ways to toss the
+signs form the distribution of the observed sum (Fisher, The Design of Experiments, 1935).
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _FINEST = 4096  # a grid with more steps in the root mean square gains nothing
 
 
 def sign_flip_p(units: Sequence[float]) -> tuple[float, bool]:
-    """Return the one-sided mid-p of a sum as low as this, P(S < s) + P(S = s) / 2, and whether it is exact.
+    """Return the one-sided mid-p-value of the units' sum s, P(S < s) + P(S = s) / 2, and whether it is exact.
 
-    ``units`` are independent differences; only their ratios matter. p is 1.0 if all of them are 0, else in [0, 1].
-    The first affordable method of four computes it:
+    ``units`` are independent differences; only their ratios matter. If all units are 0, the p-value is 1.0. The
+    function uses the first of four methods that is affordable:
 
-    - If the units are multiples of a common measure, the distribution of their sum is built unit by unit. The method
-    takes up to 2 million additions, enough for 1,000 to 2,000 units that differ, such as means of three responses.
-    Units of one size are exact in any number, as they have the binomial distribution.
+    - If the units are multiples of a common measure, build the distribution of their sum unit by unit. The method takes
+      up to 2 million additions, enough for 1,000 to 2,000 differing units, such as means of three responses. For units
+      of one size, the result is exact for any number of units, because they have a binomial distribution.
     - Count all ways to toss the signs of up to 14 units.
-    - Round the units to the finest grid that 800,000 additions can handle, if its step is at most 1/32 of their root
-      mean square: up to about 250 graded units that differ. This is not exact.
-    - Use the normal distribution with the variance of tossed signs, the sum of the squares. This is not exact either.
+    - Round the units to the finest grid that 800,000 additions can handle, if its step is at most 1/32 of the units'
+      root mean square. This method handles up to about 250 differing graded units, and is not exact.
+    - Use the normal distribution whose variance is the sum of the units' squares. This method is not exact either.
     """
     largest = max(map(abs, units), default=0.0)
     ratios = [unit / largest for unit in units if abs(unit) > _NOTHING * largest]
@@ -52,7 +52,7 @@ def sign_flip_p(units: Sequence[float]) -> tuple[float, bool]:
 
 
 def _affordable_measure(ratios: Sequence[float]) -> float | None:
-    """Return the ratios' common measure; None without such a measure, or if its grid is too large."""
+    """Return the ratios' common measure, or None if there is no such measure or its grid is too large."""
     sizes = Counter(round(abs(ratio), 12) for ratio in ratios)
     measure = _common_measure(sizes)
     # Units of the commonest size need no additions: they have a binomial distribution.
@@ -71,7 +71,7 @@ def _p_of_all(ratios: Sequence[float]) -> float:
 
 
 def _step(ratios: Sequence[float]) -> float | None:
-    """Return the step of the rounding grid; None if no sufficiently fine grid is affordable."""
+    """Return the step of the rounding grid, or None if no sufficiently fine grid is affordable."""
     total = math.fsum(map(abs, ratios))
     root_mean_square = math.sqrt(math.fsum(ratio * ratio for ratio in ratios) / len(ratios))
     step = max(len(ratios) * total / (2 * _ROUNDED_STEPS), root_mean_square / _FINEST)

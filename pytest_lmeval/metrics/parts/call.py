@@ -1,4 +1,4 @@
-"""The type of tool calls by a model or an application."""
+"""Represent tool calls by a model or an application."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LONGEST = 200
 
 
 class Call(tuple[str, Any]):
-    """A tool call: a pair of name and arguments, so that a failed assert shows it as a tuple."""
+    """A tool call, which is a pair of name and arguments so that a failed assert shows a tuple."""
 
     __slots__ = ()
 
@@ -29,26 +29,26 @@ class Call(tuple[str, Any]):
 
     @property
     def arguments(self) -> dict[str, Any] | str:
-        """The arguments by name; the model's text if it is not a JSON object."""
+        """The arguments by name, or the model's text if it is not a JSON object."""
         found: dict[str, Any] | str = self[1]
         return found
 
     @property
     def values(self) -> Mapping[str, Any] | None:
-        """The arguments by name, parsed if they are JSON text; None if they are not a JSON object."""
+        """The arguments by name, parsed if they are JSON text, or None if they are not a JSON object."""
         given = self[1]
         found = ToolCall("", self.name, given).values if isinstance(given, str) else given
         return found if isinstance(found, Mapping) else None
 
     def as_python(self) -> str:
-        """Return the call in Python's notation, shortened."""
+        """Return the call in Python notation, shortened."""
         if isinstance(self.arguments, str):
             return f"{self.name}({self.arguments[:LONGEST]})"
         return call_text(self.name, {name: shown_value(value) for name, value in self.arguments.items()})
 
 
 def call_text(name: str, arguments: Mapping[str, str]) -> str:
-    """Return a call in Python's notation, shortened; ``arguments`` are texts."""
+    """Return a call in Python notation, shortened; the values of ``arguments`` are texts."""
     return f"{name}({', '.join(f'{key}={value}' for key, value in arguments.items())})"[: 2 * LONGEST]
 
 

@@ -9,9 +9,9 @@ from pytest_lmeval.sandbox.values import close
 
 
 def prints(printed: str, targets: Iterable[str], tolerance: float | None) -> bool:
-    """Return True if the output equals a target, apart from whitespace at the end of its lines.
+    """Return True if the output equals a target, ignoring whitespace at the end of each line and of the text.
 
-    With a tolerance, lines are compared word by word, and words that are numbers may differ by the tolerance.
+    With a ``tolerance``, compare lines word by word; words that are numbers may differ by the tolerance.
     """
     lines = _lines(printed)
     return any(_equal(lines, _lines(target), tolerance) for target in targets)

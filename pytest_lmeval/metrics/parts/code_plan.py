@@ -1,4 +1,4 @@
-"""Parse a record's expectations of a program without running it, so that collection can refuse the record."""
+"""Parse a record's expectations of a program without running code, so that collection can refuse a bad record."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "in": "holds", "not in":
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """One target: only ``source`` is sent to the program's process.
+    """One parsed target, of which only ``source`` is sent to the program's process.
 
-    The returned value, or its distance from ``centre`` if that is not None, must have the relation ``operator`` to
-    ``literal``. An empty operator accepts any true value.
+    The value of ``source``, or its distance from ``centre`` if that is not None, must have the relation ``operator`` to
+    ``literal``. If ``operator`` is empty, any true value is right.
     """
 
     source: str
@@ -52,7 +52,7 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Calls of ``entry_point``: each pair is its arguments and, last, the expected value.
+    """Calls of ``entry_point``, each as a tuple of its arguments followed by the expected value.
 
     ``tolerance`` is the allowed error of floats, or None.
     """
@@ -64,7 +64,7 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Tests:
-    """Source that defines ``check(candidate)``, and the name of the program's function that it checks."""
+    """Source code that defines ``check(candidate)``, and the name of the function in the program to check."""
 
     __test__ = False
 
@@ -74,14 +74,14 @@ class Tests:
 
 @dataclass(frozen=True, slots=True)
 class Stdouts:
-    """The runs of the program: the stdin of each run, and the outputs that are right."""
+    """The stdin of each run of the program, with the outputs that are right."""
 
     runs: tuple[tuple[str, tuple[str, ...]], ...]
     tolerance: float | None = None
 
 
 def timeout_of(mapping: Extras, prefix: str = "extras") -> float:
-    """Return the CPU seconds of ``timeout_s``, 3 by default; refuse values outside (0, 30]."""
+    """Return the time limit ``timeout_s`` in CPU seconds, by default 3; refuse values outside (0, 30]."""
     value = _number(mapping.get("timeout_s", DEFAULT_TIMEOUT_S), f"{prefix}.timeout_s")
     if not 0 < value <= LONGEST_TIMEOUT_S:
         detail = f"expected CPU seconds above 0 and at most {LONGEST_TIMEOUT_S:g}, got {value!r:.80}"
@@ -96,14 +96,14 @@ def _number(value: object, field: str) -> float:
 
 
 def plan_targets(targets: Sequence[str]) -> tuple[Expression, ...]:
-    """Return the parsed targets, Python expressions or ``assert`` statements; refuse other targets."""
+    """Parse targets that are Python expressions or ``assert`` statements; refuse other targets."""
     if not targets:
         raise RecordRefused("bad_type", "targets", "expected at least one Python expression")
     return tuple(_expression(number, target) for number, target in enumerate(targets, 1))
 
 
 def plan_extras(extras: Extras, targets: Sequence[str]) -> Pairs | Tests | Stdouts:
-    """Return the expectations of the extras, in exactly one of three forms; refuse other extras."""
+    """Parse the expectations in the extras, which must have exactly one of three forms; refuse other extras."""
     given = [name for name in FORMS if name in extras]
     if len(given) != 1:
         found = " and ".join(given) or "none of them"
@@ -125,7 +125,7 @@ def plan_extras(extras: Extras, targets: Sequence[str]) -> Pairs | Tests | Stdou
 
 
 def _runs(stdin: object, targets: tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the runs: one run with any target as output, or one run for each stdin in a list and its target."""
+    """Return one run that may print any target or, for a list of stdins, one run for each stdin and its target."""
     if isinstance(stdin, str):
         return ((stdin, targets),)
     if not isinstance(stdin, list) or not all(isinstance(each, str) for each in stdin):
@@ -200,7 +200,7 @@ def _parse(source: str, mode: str, field: str, place: str) -> ast.AST:
 
 
 def asserted(source: str) -> ast.expr | None:
-    """Return the expression of a single ``assert`` statement, without its message; None for other source."""
+    """Return the expression of a single ``assert`` statement, without its message, or None for other source code."""
     text = source.strip()
     if not text.startswith("assert"):
         return None
@@ -237,7 +237,7 @@ def _compared(left: ast.expr, name: str, right: ast.expr) -> Expression | None:
 
 
 def _literal(node: ast.expr) -> tuple[Any] | None:
-    """Return the value of a literal in a tuple; None if it is not a literal of plain data."""
+    """Return a 1-tuple with the value of ``node``, or None if ``node`` is not a literal of plain data."""
     try:
         value = ast.literal_eval(node)
         encode(value)
@@ -247,7 +247,7 @@ def _literal(node: ast.expr) -> tuple[Any] | None:
 
 
 def _decidable(name: str, sign: str, literal: Any) -> bool:
-    """Return True if plain data decides the relation of a value to ``literal``."""
+    """Return True if plain data suffices to decide the relation of a value to ``literal``."""
     if name in ("Is", "IsNot"):
         return literal is None or isinstance(literal, bool)
     if sign in ("in", "not in"):
@@ -258,7 +258,7 @@ def _decidable(name: str, sign: str, literal: Any) -> bool:
 
 
 def _distance(node: ast.expr) -> tuple[ast.expr, float | int | None]:
-    """Split ``abs(asked - number)``, so that the program's process does not get the number, which is the answer."""
+    """Split ``abs(asked - number)``, to keep the number, which is the answer, from the program's process."""
     match node:
         case ast.Call(func=ast.Name(id="abs"), args=[ast.BinOp(left=left, op=ast.Sub(), right=right)], keywords=[]):
             for asked, side in ((left, right), (right, left)):

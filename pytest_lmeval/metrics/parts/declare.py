@@ -19,10 +19,10 @@ DECLARED = "declared_metric"
 def metric(
     name: str = "", *, threshold: float = 1.0, extras: tuple[str, ...] = (), **needs: Any
 ) -> Callable[[_Function], _Function]:
-    """Declare a function as the metric ``name``, by default the function's; see :class:`~pytest_lmeval.types.Metric`.
+    """Declare a function as a metric, by default under the function's name; see :class:`~pytest_lmeval.types.Metric`.
 
-    ``needs`` sets other fields of ``Metric``: ``check``, ``needs_sandbox``, ``needs_targets``, ``takes_calls``,
-    ``asks_judge``, ``package`` and ``install``.
+    Further fields of ``Metric`` (``check``, ``needs_sandbox``, ``needs_targets``, ``takes_calls``, ``asks_judge``,
+    ``package`` and ``install``) come from ``needs``.
     """
 
     def declare(function: _Function) -> _Function:

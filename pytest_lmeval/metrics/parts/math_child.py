@@ -1,8 +1,8 @@
-"""Compare two texts as mathematics by math-verify, in the process of worker_child.py.
+"""Compare two texts as mathematics with math-verify, in the process of worker_child.py.
 
-math-verify passes plain expressions of digits and operators to ``eval``, and algebra can run forever, so the process is
-confined, and killed at its time limit. The limits of math-verify are off: they are signals, which C code handles too
-late.
+math-verify passes plain expressions of digits and operators to ``eval``, and its algebra may never end. Therefore, the
+process is confined, and is killed at its time limit. The time limits of math-verify itself are off, because they are
+signals, which C code handles too late.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _TRIED: list[tuple[tuple[int, int], bool, bool]] = []
 
 
 def answer(prediction: str, target: str) -> str:
-    """Return ``equal``, ``different``, or ``unparsed`` if the prediction has no mathematics, or half a formula."""
+    """Return ``equal``, ``different`` or, if the prediction has no mathematics or half a formula, ``unparsed``."""
     # Import the package by name: it may not be installed.
     math_verify = import_module("math_verify")
     _record_parsing()
@@ -35,7 +35,7 @@ def answer(prediction: str, target: str) -> str:
 
 @functools.cache
 def _record_parsing() -> None:
-    """Make the parser record in `_TRIED` the span of each try, whether it was a formula, and whether it was parsed."""
+    """Make the parser record each attempt in `_TRIED`: its span, whether it was a formula, and whether it succeeded."""
     parser: Any = import_module("math_verify.parser")
     extract = parser.extract_match
 
@@ -49,7 +49,7 @@ def _record_parsing() -> None:
 
 
 def _is_half_parsed() -> bool:
-    """Return True if the value is a number from a malformed formula, where the parser looks for numbers."""
+    """Return True if the parsed value is only a number inside a malformed formula."""
     if not _TRIED or not _TRIED[-1][2]:
         return False
     (start, end), _, _ = _TRIED[-1]
@@ -64,6 +64,6 @@ def _parse(math_verify: Any, text: str) -> list[Any]:
 
 
 def _with_i(value: Any) -> Any:
-    """Return ``value`` with the imaginary unit in place of the letter i, which math-verify reads as a variable."""
+    """Return ``value`` with the imaginary unit instead of the letter i, which math-verify reads as a variable."""
     letters = {each for each in getattr(value, "free_symbols", ()) if each.name == "i"}
     return value.xreplace(dict.fromkeys(letters, import_module("sympy").I)) if letters else value

@@ -1,7 +1,7 @@
-r"""Prepare texts with mathematics for comparison as words, and by math-verify.
+r"""Prepare texts with mathematics for comparison, either as words or by math-verify.
 
-math-verify misreads some notation, which is rewritten here: ``0.\overline{3}`` as 0, ``3 1/2`` as 2, ``101_2`` as 101
-and ``(-∞, 3]`` as 3.
+This module rewrites notation that math-verify misreads. For example, math-verify reads ``0.\overline{3}`` as 0, ``3
+1/2`` as 2, ``101_2`` as 101 and ``(-∞, 3]`` as 3.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _CHARACTERS = str.maketrans(
 
 
 def plain_text(text: str) -> str:
-    """Return ``text`` in lower case without LaTeX's text commands, and without whitespace except between numbers."""
+    """Return ``text`` in lower case, without LaTeX's text commands, and with whitespace only between numbers."""
     text = _SPACING.sub(" ", re.sub(r"\\[,!]", "", _WORDS.sub(r"\1", text))).lower()
     return re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", text).rstrip(".")
 
@@ -65,7 +65,7 @@ def is_words(text: str) -> bool:
 
 
 def stated_answers(text: str) -> list[str]:
-    r"""Return the content of the last ``\boxed{}``, or else the text, and the line after its last "answer is"."""
+    r"""Return the content of the last ``\boxed{}``, or else the whole text and the line after its last "answer is"."""
     text = _braced_end(text)
     if (box := _last_box(text)) is not None:
         return [text[box]]
@@ -73,12 +73,12 @@ def stated_answers(text: str) -> list[str]:
 
 
 def is_cut_off(text: str) -> bool:
-    """Return True if ``text`` ends with an operator, so that its end is missing."""
+    """Return True if ``text`` ends with an operator, which shows that it was cut off."""
     return bool(_OPERATOR.search(text))
 
 
 def has_open_box(text: str) -> bool:
-    r"""Return True if the last ``\boxed{}`` of ``text`` has no end."""
+    r"""Return True if the last ``\boxed{}`` in ``text`` is not closed."""
     text = _braced_end(text)
     box = _last_box(text)
     return box is not None and box.stop == len(text)
@@ -100,7 +100,7 @@ def _last_box(text: str) -> slice | None:
 
 
 def for_math_verify(text: str) -> str:
-    """Return ``text`` in notation that math-verify reads correctly, with dollars around a formula without prose."""
+    """Rewrite ``text`` so that math-verify reads it correctly, with dollar signs around a formula without prose."""
     text = _braced_end(text).replace("\\$", "").replace("\\fbox", "\\boxed").replace("\\varnothing", "\\emptyset")
     if text.count("$") % 2 and _CUT_OFF.search(text):
         text += "$"  # without it, the first number would be read alone
@@ -116,7 +116,7 @@ def for_math_verify(text: str) -> str:
 
 
 def _without_edges(text: str) -> str:
-    """Return a formula without marks of a sentence or a list, as in ``= 3``, ``* 3``, ``3;`` and ``3)``."""
+    """Return a formula without the marks of a sentence or list, as in ``= 3``, ``* 3``, ``3;`` and ``3)``."""
     text = _AFTER.sub("", _BEFORE.sub("", text.strip()))
     is_marker = text.endswith(")") and not set(text[:-1]) & set("()[]")
     return text[:-1] if is_marker else text

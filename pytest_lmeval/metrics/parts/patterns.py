@@ -1,7 +1,7 @@
-"""Run regular expressions that are not literals of this package, each with a time limit.
+"""Run regular expressions that users provide, with a time limit.
 
-A search runs in this process if a text of its length cannot make it take many steps. Other searches run in the process
-of worker_child.py, which executes this file without the package.
+A search runs in the current process if it cannot take many steps for a text of that length. Other searches run in the
+process of worker_child.py, which executes this file without the package.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SINGLE = frozenset({"ANY", "AT", "FAILURE", "IN", "LITERAL", "NOT_LITERAL"})
 
 
 class Pattern:
-    """A regular expression that works as in ``re``; at the time limit, it raises TookTooLong, a ScoringError."""
+    """A regular expression as in ``re``, except that searches raise TookTooLong, a ScoringError, at the time limit."""
 
     __slots__ = ("_compiled", "_quick", "_slow")
 
@@ -31,11 +31,11 @@ class Pattern:
         return bool(self._apply("search", text))
 
     def findall(self, texts: Sequence[str]) -> list[list[Any]]:
-        """Return the matches in each text: texts, or sequences of the groups if there are several."""
+        """Return the matches in each text, as texts or, if the pattern has several groups, as sequences of groups."""
         return list(self._apply("findall", texts))
 
     def sub(self, new: str, text: str, count: int = 0) -> str:
-        """Return ``text`` with the first ``count`` matches, or all matches if ``count`` is 0, replaced by ``new``."""
+        """Replace the first ``count`` matches in ``text``, or all matches if ``count`` is 0, by ``new``."""
         return str(self._apply("sub", text, new, count))
 
     def _is_quick(self, text: str) -> bool:
@@ -65,14 +65,14 @@ def compiled(text: str, flags: int = 0) -> Pattern:
 
 
 def without(patterns: Iterable[str] | None, text: str) -> str:
-    """Return ``text`` without the matches of the patterns, removed one pattern after another."""
+    """Remove the matches of each pattern from ``text``, one pattern after another."""
     for pattern in patterns or ():
         text = compiled(pattern).sub("", text)
     return text
 
 
 def applied(pattern: str, flags: int, method: str, *given: Any) -> Any:
-    """Return the result of a method of `Pattern`, without a time limit."""
+    """Call a method of `Pattern` without a time limit, and return the result."""
     return _METHODS[method](re.compile(pattern, flags), *given)
 
 
@@ -84,7 +84,7 @@ _METHODS: Mapping[str, Callable[..., Any]] = {
 
 
 def _most_steps(pattern: re.Pattern[str], length: int) -> float:
-    """Return an upper bound of the steps that finding all matches takes in a text of ``length`` characters."""
+    """Return an upper bound on the steps needed to find all matches in a text of ``length`` characters."""
     try:
         # Only this private module gives the parts of a pattern.
         parts = import_module("re._parser").parse(pattern.pattern, pattern.flags)
@@ -96,7 +96,7 @@ def _most_steps(pattern: re.Pattern[str], length: int) -> float:
 def _tried(parts: Any, length: int, *, is_end: bool) -> tuple[float, float]:
     """Return the number of ways in which ``parts`` may match at one place, and the steps to try them all.
 
-    At the end of a pattern, the first way is a match, and the search continues after it.
+    At the end of a pattern, the first way to match completes the match, and the search continues after the match.
     """
     ways, steps = 1.0, 1.0
     for number, (code, given) in enumerate(parts, 1):
@@ -113,19 +113,19 @@ def _tried_part(code: str, given: Any, length: int, *, is_end: bool) -> tuple[fl
     if code == "BRANCH":
         each = [_tried(branch, length, is_end=is_end) for branch in given[1]]
         return sum(ways for ways, _ in each), sum(steps for _, steps in each)
-    if code.startswith("ASSERT"):  # once it holds, no other way is tried
+    if code.startswith("ASSERT"):  # once it holds, the search tries no other way
         return 1, _tried(given[1], length, is_end=False)[1]
     if code in ("MAX_REPEAT", "MIN_REPEAT"):
         return _repeated(given, length, is_end=is_end)
-    return 1, float("inf")  # such as one that looks back at a group
+    return 1, float("inf")  # such as a reference to a group
 
 
 def _repeated(given: Any, length: int, *, is_end: bool) -> tuple[float, float]:
     least, most, parts = given
     ways, steps = _tried(parts, length, is_end=is_end and most == 1)
     rounds = max(least, min(most, length + 1))
-    if ways == 1 and is_end:  # all rounds of all matches are no more than characters
+    if ways == 1 and is_end:  # all matches together have no more rounds than the text has characters
         return 1, max(least, 1) * steps + 1
-    # More rounds than 24 change nothing: 2 ** 24 steps are too many already.
+    # More than 24 rounds change nothing, because 2 ** 24 steps are already too many.
     before = rounds if ways == 1 else sum(min(ways, _MOST_STEPS) ** number for number in range(min(rounds, 24)))
     return before * ways + 1, before * steps + 1

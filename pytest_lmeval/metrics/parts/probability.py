@@ -1,6 +1,6 @@
 """Compute accuracy, probability, calibration and perplexity from log-probabilities.
 
-Log-probabilities are natural; losses are their negative means per token.
+Log-probabilities are natural logarithms, and losses are their negative means per token.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ BINS = 10
 
 
 def lowest(losses: Sequence[float]) -> int:
-    """Return the index of the lowest of one or more losses; the first if several are equal."""
+    """Return the index of the lowest loss, or the first such index if several losses are equal."""
     return min(range(len(losses)), key=losses.__getitem__)
 
 
 def accuracy_by(values: Sequence[float], right: int) -> float:
-    """Return 1.0 if the index ``right`` has the highest value, the first of equal ones, else 0.0."""
+    """Return 1.0 if the highest value, or the first of several equal values, is at the index ``right``, else 0.0."""
     return float(lowest([-value for value in values]) == right)
 
 
@@ -44,15 +44,15 @@ def softmax(totals: Sequence[float]) -> list[float]:
 
 
 def probability_mass(totals: Sequence[float], right: Sequence[int]) -> float:
-    """Return the share of the options' probability that the ``right`` ones have, in [0, 1]."""
+    """Return the share of the total probability, in [0, 1], that the options at the indexes ``right`` have."""
     shares = softmax(totals)
     return min(1.0, math.fsum(shares[number] for number in set(right)))
 
 
 def perplexity(total: float, tokens: int) -> float:
-    """Return e to the mean loss of ``tokens`` >= 1 tokens; ``total`` is the sum of their log-probabilities.
+    """Return the perplexity of ``tokens`` >= 1 tokens whose log-probabilities have the sum ``total``.
 
-    The result is infinite if it is too large for a float.
+    Return infinity if the perplexity is too large for a float.
     """
     try:
         return math.exp(-total / tokens)
@@ -66,10 +66,10 @@ def bits_per_byte(total: float, size: int) -> float:
 
 
 def expected_calibration_error(confidences: Sequence[float], hits: Sequence[bool], bins: int = BINS) -> float:
-    """Return the mean distance, in [0, 1], between confidence and share of hits, over ``bins`` bins of equal width.
+    """Return the mean distance, in [0, 1], between confidence and share of hits over ``bins`` equally wide bins.
 
-    Bins are weighted by size; a confidence on a border belongs to the bin below (M. P. Naeini, G. F. Cooper and M.
-    Hauskrecht, AAAI 2015; C. Guo et al., ICML 2017). At least one value is required.
+    The mean weights bins by size, and a confidence on a border belongs to the lower bin (Naeini et al., AAAI 2015, and
+    Guo et al., ICML 2017). At least one confidence is required.
     """
     gaps: dict[int, list[float]] = {}
     for confidence, hit in zip(confidences, hits, strict=True):
@@ -78,6 +78,6 @@ def expected_calibration_error(confidences: Sequence[float], hits: Sequence[bool
 
 
 def brier_score(confidences: Sequence[float], hits: Sequence[bool]) -> float:
-    """Return the mean squared distance, in [0, 1], between confidences and hits, 1 or 0 (G. W. Brier, 1950)."""
+    """Return the mean squared distance, in [0, 1], between confidences and hits, which are 1 or 0 (Brier, 1950)."""
     squares = [(confidence - hit) ** 2 for confidence, hit in zip(confidences, hits, strict=True)]
     return math.fsum(squares) / len(squares)

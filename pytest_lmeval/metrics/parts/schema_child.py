@@ -1,4 +1,4 @@
-"""Check values by a JSON Schema, in the process of worker_child.py, since a pattern can run forever."""
+"""Check values against a JSON Schema, in the process of worker_child.py, because a pattern may never end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 def check(schema: str, values: list[Any]) -> tuple[str, Any]:
     """Return ``("valid", True)`` if the schema accepts all values, else ``("valid", False)``.
 
-    Return ``("refused", TEXT)`` for an invalid schema, ``("unresolved", REFERENCE)`` for an unknown reference.
+    Return ``("refused", TEXT)`` for an invalid schema, or ``("unresolved", REFERENCE)`` for an unknown reference.
     """
     try:
         validator = _validator(schema)

@@ -21,12 +21,12 @@ def tokenize(text: str) -> list[str]:
 
 
 def ngrams(tokens: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
-    """Return the counts of the runs of ``order`` neighbouring tokens."""
+    """Count the runs of ``order`` neighbouring tokens."""
     return Counter(zip(*(tokens[start:] for start in range(order)), strict=False))
 
 
 def closing_brace(text: str, first: int) -> int:
-    """Return the index of the brace that closes the brace before ``first``; if it is missing, the text's length."""
+    """Return the index of the brace that closes the brace before ``first``, or the text's length if it is missing."""
     depth = 1
     for place in range(first, len(text)):
         depth += {"{": 1, "}": -1}.get(text[place], 0)
@@ -40,8 +40,8 @@ def best_over_targets(
 ) -> float:
     """Return the highest ``score(prediction tokens, target tokens)`` over the targets.
 
-    If a side has no tokens, the score is 0.0, even if neither side has any, as in rouge-score, sacrebleu and
-    scikit-learn (``zero_division=0``).
+    If either text has no tokens, or both, the score is 0.0, as in rouge-score, sacrebleu and scikit-learn
+    (``zero_division=0``).
     """
     words = tokenize(prediction)
     pairs = ((words, tokenize(target)) for target in targets)
@@ -51,10 +51,11 @@ def best_over_targets(
 def lcs_length(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
     """Return the length of a longest common subsequence of two sequences.
 
-    Bit-parallel: one integer holds a whole row of the textbook table, with a 0 for each column in which the row grows
-    by one, and each item of the longer sequence makes the next row by an addition. Allison and Dix (1986), "A
-    bit-string longest-common-subsequence algorithm", in the form of Hyyrö (2004), "Bit-parallel LCS-length
-    computation revisited". Takes ``O(long * short / word)`` time and ``O(distinct * short)`` bits.
+    The algorithm is bit-parallel. One integer holds a whole row of the textbook table, with a 0 for each column in
+    which the row grows by one. For each item of the longer sequence, an addition produces the next row. The algorithm
+    is by Allison and Dix (1986), "A bit-string longest-common-subsequence algorithm", in the form of Hyyrö (2004),
+    "Bit-parallel LCS-length computation revisited". It takes ``O(long * short / word)`` time and ``O(distinct *
+    short)`` bits.
     """
     short, long = sorted((left, right), key=len)
     places: dict[Hashable, int] = {}

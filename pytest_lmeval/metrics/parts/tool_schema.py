@@ -1,8 +1,8 @@
-"""Check the arguments of a call, expected or made, by the JSON Schema of its tool.
+"""Check the arguments of an expected or actual tool call against the JSON Schema of its tool.
 
-A name that ``properties`` lacks is invalid unless the schema has ``additionalProperties`` or ``patternProperties``.
-:func:`unchecked` returns the keywords that the check ignores. The package jsonschema accepts names that ``properties``
-lacks, does not report ignored keywords, and runs patterns without a limit.
+A name outside ``properties`` is invalid unless the schema has ``additionalProperties`` or ``patternProperties``. The
+function :func:`unchecked` returns the keywords that the check ignores. The package jsonschema is unsuitable, because it
+accepts names outside ``properties``, does not report ignored keywords, and runs patterns without a time limit.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def schema_of(tool: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def fault(value: Any, schema: Mapping[str, Any], *, partial: bool = False) -> str:
-    """Return the first fault of ``value`` by ``schema``, with its place, or "".
+    """Return the first violation of ``schema`` in ``value``, with its place, or "".
 
-    A ``partial`` value may lack required names at the top. Raises TookTooLong if a pattern takes too long.
+    A ``partial`` value may lack required names at the top level. Raises TookTooLong if a pattern takes too long.
     """
     return _first(_Check(schema).of(value, {**schema, "required": []} if partial else schema, ()))
 
@@ -77,7 +77,7 @@ def unchecked(schema: Any, root: Any = None) -> set[str]:
 
 
 def within(schema: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield each schema within a schema, with its keyword and its place."""
+    """Yield each schema directly inside ``schema``, after its keyword and its place."""
     for word in IN_LISTS:
         if isinstance(schema.get(word), list):
             yield from ((word, f"{word}[{number}]", each) for number, each in enumerate(schema[word]))
@@ -91,7 +91,7 @@ Faults = Iterator[str]
 
 
 class _Check:
-    """Checks values by the schemas below ``root``; each method yields faults, and messages show the first one."""
+    """Checks values against ``root`` and its inner schemas; each method yields faults, and messages show the first."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
@@ -278,7 +278,7 @@ def steps_of(pointer: str) -> _Path:
 
 
 def key_in(whole: Any, step: str) -> str | int:
-    """Return the key of a pointer's step in an object or a list; raise LookupError if it does not exist."""
+    """Return the key or index to which a JSON pointer's step refers; raise LookupError if ``whole`` cannot have it."""
     if isinstance(whole, Mapping):
         return step
     if isinstance(whole, list) and step.isdecimal() and int(step) < len(whole):

@@ -1,4 +1,4 @@
-"""Expected calls, and the differences of a model's calls from them."""
+"""Parse expected calls, and find how a model's calls differ from the expected calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BFCL = str.maketrans("'", '"', " ,./-_*^")
 
 
 def wanted_calls(given: Any, schemas: Mapping[str, Mapping[str, Any]], where: str, *, subset: bool) -> list[WantedCall]:
-    """Return the calls of the list at ``where``; raise RecordRefused for a malformed call."""
+    """Return the expected calls in the list at ``where``; raise RecordRefused for a malformed call."""
     if not isinstance(given, list):
         raise RecordRefused("bad_type", where, f"expected an array of calls, got {given!r:.80}")
     found = [WantedCall.of(call, f"{where}[{number}]") for number, call in enumerate(given)]
@@ -35,7 +35,7 @@ def wanted_calls(given: Any, schemas: Mapping[str, Mapping[str, Any]], where: st
 
 @dataclass(frozen=True, slots=True)
 class WantedCall:
-    """An expected call; the values in ``accept`` are also right."""
+    """An expected call; ``accept`` lists alternative values, and a call may omit ``optional`` arguments."""
 
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class WantedCall:
 
     @classmethod
     def of(cls, call: Any, where: str) -> WantedCall:
-        """Return the call of a record; raise RecordRefused if it is malformed."""
+        """Parse an expected call from a record; raise RecordRefused if the call is malformed."""
         if not isinstance(call, Mapping) or not isinstance(call.get("name"), str) or call.keys() - {*_KEYS}:
             detail = f"expected an object of {', '.join(_KEYS)}, with a name, got {call!r:.80}"
             raise RecordRefused("bad_type", where, detail)
@@ -65,7 +65,7 @@ class WantedCall:
         return found
 
     def check(self, schema: Mapping[str, Any], where: str, *, partial: bool) -> None:
-        """Raise RecordRefused if a right call is not valid by the schema of the tool."""
+        """Raise RecordRefused if any right call violates the tool's schema."""
         try:
             faults = (fault(each, schema, partial=partial) for each in self._right_ones())
             wrong = next(filter(None, faults), "")
@@ -75,7 +75,7 @@ class WantedCall:
             raise RecordRefused("bad_value", f"{where}.arguments", f"not valid by the schema of {self.name}: {wrong}")
 
     def difference(self, values: Mapping[str, Any], *, subset: bool, text: str) -> str:
-        """Return the first difference of the arguments ``values`` of a call, or ""."""
+        """Return the first difference between the expected arguments and ``values``, or ""."""
         names = self._names(self.arguments, ())
         for name in names:
             if name not in values:
@@ -87,7 +87,7 @@ class WantedCall:
         return f"an argument too many: {more[0][:LONGEST]}" if more else ""
 
     def as_python(self) -> str:
-        """Return the call in Python's notation."""
+        """Return the call in Python notation."""
         return call_text(self.name, {name: self._wanted(name) for name in self._names(self.arguments, ())})
 
     def _wanted(self, name: str) -> str:
@@ -147,12 +147,12 @@ class WantedCall:
 
 
 def _path_of(pointer: str) -> _Path:
-    """Return the path of a name at the top, or of a JSON pointer (``/filter/unit``)."""
+    """Return the path of a top-level name, or of a JSON pointer such as ``/filter/unit``."""
     return steps_of(pointer) if pointer.startswith("/") else (pointer,)
 
 
 def _holder(whole: Any, path: _Path) -> tuple[Any, Any]:
-    """Return the object or list that contains the end of ``path``, and the key in it, or raise LookupError."""
+    """Return the object or list that contains the end of ``path``, and the last key, or raise LookupError."""
     for step in path[:-1]:
         whole = whole[key_in(whole, step)]
     return whole, key_in(whole, path[-1])
@@ -172,9 +172,9 @@ def _as_bfcl(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class CallComparison:
-    """Expected and actual calls; each method returns the first difference, or "".
+    """Compares expected with actual calls; each public method returns the first difference, or "".
 
-    ``invalid`` has the fault of each actual call, or "".
+    ``invalid`` lists each actual call's fault, or "" for a valid call.
     """
 
     expected: Sequence[WantedCall]
@@ -219,7 +219,7 @@ class CallComparison:
         return self.invalid[made] or expected.difference(call.values or {}, subset=self.subset, text=self.text)
 
     def _pairs(self) -> dict[int, int]:
-        """Return the largest pairing of expected and actual calls, by their numbers."""
+        """Return the largest possible pairing of expected with actual calls, as a dict of their indexes."""
         made, expected = range(len(self.made)), range(len(self.expected))
         fits = [[number for number in made if not self._difference(wanted, number)] for wanted in expected]
         taken: dict[int, int] = {}
@@ -239,7 +239,7 @@ class CallComparison:
 
 
 def fault_of(call: Call, schema: Mapping[str, Any] | None) -> str:
-    """Return the reason why an actual call cannot be right, or ""."""
+    """Return why an actual call cannot be right, or ""."""
     from pytest_lmeval.metrics.parts.worker import TookTooLong
 
     if isinstance(call.arguments, str):

@@ -1,4 +1,4 @@
-"""Run metrics that may take long in a separate process, killed at a limit of CPU time."""
+"""Run metrics that may be slow in a separate process, which is killed at a limit of CPU time."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _WALL_GUARD_S = 120.0  # a busy machine must not affect a score, so the limit is
 
 
 class TookTooLong(ScoringError):
-    """A question exceeded the limit of CPU time."""
+    """A job exceeded the worker's limit of CPU time."""
 
 
 class MetricWorker:
     """Answers questions in a separate process, one at a time; threads may share this object.
 
-    The process starts with the first question, and again with the next question after it was killed. The process ends
-    with ``close``, with this object, or with the main process.
+    The process starts at the first question and, if it was killed, again at the next question. It ends at a call of
+    ``close``, or when this object or the main process ends.
     """
 
     def __init__(self, cpu_limit_s: float = CPU_LIMIT_S) -> None:
@@ -42,10 +42,10 @@ class MetricWorker:
         self._stop: weakref.finalize[..., MetricWorker] | None = None
 
     def ask(self, job: str, *arguments: Any) -> Any:
-        """Return the result of the job for ``arguments``; both are JSON, and worker_child.py lists the jobs.
+        """Run a job from worker_child.py on ``arguments``, and return its result; both must be JSON values.
 
-        Raises TookTooLong at the limit, and ScoringError if the job fails, needs a package that is not installed, or
-        its process ends for another reason.
+        Raises TookTooLong at the time limit. Raises ScoringError if the job fails, if it needs a package that is not
+        installed, or if its process ends for another reason.
         """
         question = f"{job}\t{json.dumps(arguments)}\n".encode("ascii")
         with self._lock:
@@ -62,7 +62,7 @@ class MetricWorker:
         return value
 
     def close(self) -> None:
-        """End the process; the next question starts another."""
+        """End the process; the next question starts a new process."""
         with self._lock:
             self._forget()
 
@@ -114,7 +114,7 @@ def _worker_of(pid: int) -> MetricWorker:
 
 
 def _exchange(process: subprocess.Popen[bytes], question: bytes) -> bytes:
-    """Return the line of the answer; ``b""`` if the process has ended or does not answer."""
+    """Return the line with the answer, or ``b""`` if the process has ended or does not answer."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:

@@ -1,4 +1,4 @@
-"""The worker's program: read questions line by line and answer each, until one takes too long.
+"""Run the worker's jobs: read one question per line, and answer it, until a job takes too long.
 
 A question is the name of a job, a tab, and its arguments as a JSON list. An answer is ``["answer", VALUE]`` or
 ``["fault", TEXT]``, as JSON.
@@ -29,7 +29,7 @@ _JOBS = {
 
 
 def main() -> None:
-    """Answer questions until the input ends; the argument is the limit of CPU seconds per answer."""
+    """Answer questions until the input ends; the program's argument is the limit of CPU seconds per answer."""
     limit_s = float(sys.argv[1])
     _limit_memory()
     _confine()

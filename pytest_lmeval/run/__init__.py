@@ -1,1 +1,1 @@
-"""One run: plan, ask, score, aggregate. pytest, the library and ``lmeval test`` use these modules."""
+"""Run tasks for pytest, the library and ``lmeval test``: plan, query the model, score and aggregate."""

@@ -1,4 +1,4 @@
-"""Query the model and the judges of a run, through engines that share limits and a cache."""
+"""Query a run's model and judges through engines that share limits and a cache."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from pytest_lmeval.task import Prompt, Task
 
 Render = Callable[[Example], Any]
-"""Renders an example as its prompt: text or messages."""
+"""Renders an example's prompt as text or messages."""
 Note = Callable[[str, str, Exchange], None]
-"""Records a request of an example, identified by task and id, with its answer."""
+"""Records a request and its answer for an example, identified by task and id."""
 OnWait = Callable[[Engine], None]
 Keep = Callable[[Sequence[Arrived]], bool]
 SLOW_MS = 100
-"""An answer that took the model so long is recorded as it arrives; a faster one is cheap to ask for again."""
+"""Record an answer as it arrives if the model took at least this long; a faster answer is cheap to request again."""
 Recalled = Callable[[Any, Sequence[Request]], Sequence[Response] | None]
-"""Returns the recorded answers to a unit's requests, or None unless all are recorded."""
+"""Returns the recorded answers to a unit's requests, or None if an answer is missing."""
 Converse = Callable[[Any, Request], "Conversation | None"]
-"""Returns the conversation that a unit's request begins, or None."""
+"""Returns the conversation that starts with a unit's request, or None."""
 
 
 class Model(NamedTuple):
-    """An adapter (None until created), its name, and a key that distinguishes adapters of the same name."""
+    """An adapter (None until it is created), its name, and a key that distinguishes adapters with the same name."""
 
     adapter: Any = None
     name: str = ""
@@ -49,9 +49,9 @@ class Model(NamedTuple):
 
 
 def model_of(adapter: Any) -> Model:
-    """Return the model of ``adapter``."""
+    """Return ``adapter`` with its name and key."""
     if is_ours(adapter):
-        # The ledger's header has the adapter's spec and options; the fingerprint identifies its weights.
+        # The ledger's header has the adapter's spec and options, so the key needs only the fingerprint of its weights.
         return Model(adapter, adapter_name(adapter), (member(adapter, "fingerprint") or "")[:16])
     from pytest_lmeval.adapters.identity import identity_of
 
@@ -63,15 +63,15 @@ def model_facts(adapter: Any, scrubber: Scrubber) -> dict[str, Any]:
     try:
         known, exact = member(adapter, "manifest") or {}, member(adapter, "exact")
         return {**scrubber.scrub_all(redact_options(known)), **({"exact": True} if exact else {})}
-    except Exception as error:  # after an error in the adapter's code, the run must still write its board
+    except Exception as error:  # an error in the adapter's code must not stop the run from writing its leaderboard
         return {"error": scrubber.scrub(f"{type(error).__name__}: {error}")}
 
 
 class Engines:
-    """The engines of a run in one process, for its model and judges: they share a policy, a budget and a cache.
+    """Creates one process's engines for the model and judges of a run; they share a policy, a budget and a cache.
 
-    ``spent`` is the run's cost so far; runs that share a ``budget`` share its limit. While the run waits for an
-    engine's answer, it calls ``on_wait`` with the engine at intervals. ``start`` returns a helper process, as in
+    ``spent`` is the run's cost so far. Runs with the same ``budget`` share its limit. While the run waits for an
+    answer, it regularly calls ``on_wait`` with the engine. ``start`` returns a helper process, as in
     :class:`~pytest_lmeval.asking.engine.Hooks`.
     """
 
@@ -127,45 +127,45 @@ class Engines:
         recall: Recalled | None,
         hooks: tuple[Converse, Keep | None],
     ) -> Engine:
-        """Return a new engine that queries ``adapter`` about units in ``batches``, and units that ``ahead`` returns."""
+        """Return a new engine that queries ``adapter`` about the units in ``batches`` and from ``ahead``."""
         made = self.make(adapter, recall, *hooks)
-        # If a batch kills its process, the current example gets the blame, so the batch must contain no other example.
+        # If a batch kills its process, the current example gets the blame, so do not request other units ahead of time.
         alone = self._may_crash and not made.streams
         made.plan(batches, (lambda: None) if ahead is None or alone else ahead)
         return made
 
     def add(self, engine: Any, *_: Any) -> Any:
-        """Return a project's own ``engine``, and close it with the other engines."""
+        """Register a project's own ``engine``, so that ``close`` also closes it, and return it."""
         self._made.append(engine)
         return engine
 
     @property
     def stopped(self) -> str:
-        """The reason why an engine has stopped, or ""."""
+        """The reason why an engine has stopped, or "" if no engine has stopped."""
         return next((str(engine.stopped) for engine in self._made if engine.stopped), "")
 
     def cache_facts(self) -> dict[str, Any]:
-        """Return the cache's manifest entry; empty without a cache."""
+        """Return the cache's manifest entry, or an empty dict without a cache."""
         return {} if self._cache is None else {"cache": self._cache.facts()}
 
     def cost_facts(self) -> dict[str, Any]:
-        """Return the manifest entry on costs: the limit of the whole run, and this process's spending."""
+        """Return the manifest entry on costs: the run's limit, its earlier costs, and this process's costs."""
         if self.budget is None:
             return {}
         return {"max_cost": {"limit": self._limit, "before": self._spent_before, "spent": self.budget.spent}}
 
     def close(self) -> None:
-        """Stop sending, and drop open requests."""
+        """Stop sending, drop open requests, and close the cache."""
         for part in (*reversed(self._made), self._cache and self._cache.store):
             if part is not None:
                 part.close()
 
 
 class Judges:
-    """The judges of a run: the run's own judge, and judges that tasks name; each adapter is created once.
+    """A run's judge and the judges that tasks name; each adapter is created once.
 
-    ``known`` are the judges' replies in the resumed run. ``user_adapter`` simulates users; if it is None, the judge
-    does.
+    ``known`` has the judges' replies from the resumed run. ``user_adapter`` simulates users; if it is None, the judge
+    simulates them.
     """
 
     def __init__(self, engines: Engines, make_adapter: Callable[[str], Any], scrubber: Scrubber, known: Known) -> None:
@@ -180,27 +180,27 @@ class Judges:
 
     @cached_property
     def user(self) -> Judge | None:
-        """The model that simulates users; None if the judge does."""
+        """The model that simulates users, or None if the judge simulates them."""
         return None if self.user_adapter is None else self._judge(self.user_adapter)
 
     def simulated_user(self, adapter: Any) -> NamedJudges:
-        """Return the model that simulates users: a model named for this, or else the run's judge with ``adapter``."""
+        """Return the model that simulates users: the user model if it exists, or else the judge with ``adapter``."""
         return self.user or self.of(adapter)
 
     @property
     def made(self) -> list[Any]:
-        """The adapters created for judges named by tasks."""
+        """The adapters created for the judges that tasks name."""
         return [*self._adapters.values()]
 
     def adapter(self, spec: str) -> Any:
-        """Return the adapter of a judge named by a task."""
+        """Return the adapter of a judge that a task names, and create it on first use."""
         if spec not in self._adapters:
             self._adapters[spec] = self._make_adapter(spec)
             self._scrubber.learn(secrets_of(self._adapters[spec]))
         return self._adapters[spec]
 
     def of(self, adapter: Any) -> NamedJudges:
-        """Return the run's judge with ``adapter``, or, without an adapter, the judges named by tasks."""
+        """Return the run's judge with ``adapter``, or, without an adapter, the judges that tasks name."""
         if self._judges is None:
             named = NamedJudges(lambda spec: self._judge(self.adapter(spec)))
             self._judges = self._judge(adapter, named.open_model) if adapter else named
@@ -208,7 +208,7 @@ class Judges:
 
     @property
     def unpriced(self) -> list[str]:
-        """The names of judges and simulated users on a server whose prices are unknown."""
+        """The names of judges and simulated users that run on a server with unknown prices."""
         without = [each for each in self._queried if AdapterFacts.of(each).tells_cost is False]
         return [adapter_name(each) for each in without if member(each, "base_url")]
 
@@ -218,11 +218,11 @@ class Judges:
 
 
 class ModelAnswers:
-    """The answers of ``model`` to the units of ``plan``.
+    """Gets the answers of ``model`` to the units of ``plan``.
 
-    ``connect`` returns the engine that sends requests. ``recorded`` are an earlier run's answers; ``note`` records each
-    answer that is a step towards a response or is waiting to be scored. ``simulated_user`` returns the model that
-    simulates users.
+    ``connect`` returns the engine that sends requests. ``recorded`` has an earlier run's answers. ``note`` records
+    answers that wait for scoring, and intermediate answers within a conversation. ``simulated_user`` returns the model
+    that simulates users.
     """
 
     simulated_user: Callable[[], Any]
@@ -246,32 +246,32 @@ class ModelAnswers:
         self.engine = connect(None if recorded is None else recorded.responses, (self._converse, keep))
 
     def through(self, engine: Any) -> ModelAnswers:
-        """Return the same answers, but requested through ``engine``, a conftest's replacement."""
+        """Return a copy that sends its requests through ``engine``, a conftest's replacement."""
         others = copy(self)
         others.engine = engine
         return others
 
     def task(self, unit: Unit) -> Task:
-        """Return a unit's task, prepared for the model."""
+        """Return the unit's task, prepared for the model."""
         return self.plan.tasks.get(id(unit.task)) or unit.task
 
     def respond(self, unit: Unit, render: Render) -> list[Response]:
-        """Return the responses to a unit; raise an error if there are no responses."""
+        """Return the model's responses to a unit; raise an error if there are no responses."""
         if self.plan.lacking and (refusal := self.plan.refusal(unit)):
             raise AdapterError(refusal)
         return self.engine.respond(unit, partial(self._requests, render))
 
     def asked(self, unit: Unit) -> tuple[Prompt, Sequence[Request]] | None:
-        """Return and forget a unit's prompt and its requests for one repeat; return None if nothing was rendered."""
+        """Return and forget a unit's prompt and its requests for one repeat, or None if no prompt was rendered."""
         return self._asked.pop(unit, None)
 
     def forget(self, unit: Unit) -> None:
-        """Drop the requests and answers of a unit that will not be scored."""
+        """Drop the requests and answers of a unit that the run will not score."""
         self._asked.pop(unit, None)
         self.engine.forget(unit)
 
     def _requests(self, render: Render, unit: Unit) -> Sequence[Request]:
-        """Return a unit's requests for all repeats; none if the unit cannot be scored."""
+        """Return a unit's requests for all repeats, or no requests if the unit cannot be scored."""
         if self.plan.lacking and self.plan.refusal(unit):
             return ()
         prompt = _as_prompt(render(unit.example))
@@ -295,7 +295,7 @@ class ModelAnswers:
 
 
 def _keep_slow(note: Note, arrived: Sequence[Arrived]) -> bool:
-    """Record answers as they arrive if one of them took the model `SLOW_MS` or more; return True if so."""
+    """Record the answers and return True if one of them took the model at least `SLOW_MS`."""
     is_slow = any((getattr(each, "latency_ms", None) or 0) >= SLOW_MS for one in arrived for each in one.responses)
     if is_slow:
         from pytest_lmeval.run.keeping import keep
@@ -306,7 +306,7 @@ def _keep_slow(note: Note, arrived: Sequence[Arrived]) -> bool:
 
 
 def _as_prompt(rendered: Any) -> Prompt:
-    """Return the result of a render function as text or messages; raise AdapterError for anything else."""
+    """Return a render function's result as text or messages; raise AdapterError for any other result."""
     if isinstance(rendered, str):
         return rendered
     if isinstance(rendered, Sequence) and rendered:
@@ -316,7 +316,7 @@ def _as_prompt(rendered: Any) -> Prompt:
 
 
 def _repeated(request: Request, number: int) -> Request:
-    """Return ``request`` for repeat ``number``; log-probabilities are equal in all repeats."""
+    """Return ``request`` for repeat ``number``; a request for log-probabilities is the same in every repeat."""
     return replace(request, repeat=number) if isinstance(request, Generate) else request
 
 

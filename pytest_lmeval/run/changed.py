@@ -1,4 +1,4 @@
-"""Find the task files that depend on a file which differs from a commit."""
+"""Find the task files that depend on files changed since a commit."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from types import FrameType
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.text import OURS, is_of_package
 
-# A change of one of these files may change any task.
+# A change to one of these files may affect any task.
 _FOR_ALL = ("conftest.py", "pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg", "requirements*.txt", "*.lock")
 _MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """The task files that a change touches, or None for all task files, with the reason in ``why``."""
+    """The task files that changes affect; None means all task files, and ``why`` is the reason."""
 
     files: frozenset[Path] | None
     why: str = ""
 
 
 class Dependencies:
-    """The files that each file of a project depends on.
+    """Finds the files that each file of a project depends on.
 
-    A module depends on the modules that it imports, and on the files that its code opens; a task file depends on the
-    files that are opened while it is collected. ``root`` is the project's folder.
+    A module depends on the modules that it imports and on the files that its code opens. A task file depends on the
+    files that pytest opens to collect it. ``root`` is the project's folder.
     """
 
     def __init__(self, root: Path) -> None:
@@ -40,19 +40,19 @@ class Dependencies:
         self._collected = ""
 
     def watch(self) -> None:
-        """Record every file that this process opens from now on."""
+        """Start to record every project file that this process opens."""
         sys.addaudithook(self._see)
 
     def collect(self, path: Path | None) -> None:
-        """Attribute files that are opened outside the project's code to ``path``, the task file being collected."""
+        """From now on, attribute files to ``path``, the collected task file, if no project code opens them."""
         self._collected = "" if path is None else str(path)
 
     def add(self, path: Path, file: Path) -> None:
-        """Record that ``path`` depends on ``file``."""
+        """Record that the file ``path`` depends on ``file``."""
         self._opened.setdefault(str(path), set()).add(str(file))
 
     def of(self, path: Path) -> set[Path]:
-        """Return all files that ``path`` depends on, including ``path``."""
+        """Return ``path`` and all files that it depends on, directly or indirectly."""
         found, left = set[str](), [str(path)]
         while left:
             each = left.pop()
@@ -103,7 +103,7 @@ class Dependencies:
                     yield from self._modules(f"{module}.{alias.name}".lstrip("."), places)
 
     def _modules(self, name: str, places: Sequence[str] | None = None) -> Iterator[str]:
-        """Yield the project's files of a module and of the packages above it."""
+        """Yield the project's files for a module and for the packages that contain it."""
         parts = name.split(".") if name else []
         for place in places or [each for each in sys.path if each.startswith(self._root)]:
             for length in range(len(parts) + 1):
@@ -120,10 +120,11 @@ class Dependencies:
 def touched_since(
     ref: str, root: Path, files: Iterable[Path], dependencies: Dependencies, ignored: Sequence[str]
 ) -> Touched:
-    """Return which of the task files ``files`` depend on a file of ``root`` that differs from the commit ``ref``.
+    """Return the task files among ``files`` that depend on a file in ``root`` that differs from the commit ``ref``.
 
-    Untracked files differ, too, unless git ignores them. A changed file on which no task file depends touches all task
-    files, unless it matches ``ignored``, which holds patterns of file names, and folders that end with ``/``.
+    An untracked file counts as changed unless git ignores it. All task files are affected if a configuration file
+    changed, or a file on which no task file depends. Changed files that match ``ignored`` do not count; ``ignored``
+    holds patterns of file names, and folders that end with ``/``.
     """
     try:
         changed = _changed(ref, root)
@@ -141,7 +142,7 @@ def touched_since(
 
 
 def git_root(folder: Path) -> Path:
-    """Return the root of the repository that contains ``folder``, or ``folder`` if no repository contains it."""
+    """Return the root of the git repository that contains ``folder``, or ``folder`` if there is no repository."""
     try:
         found = _git(folder, "rev-parse", "--show-toplevel")
     except _NoGit:
@@ -150,11 +151,11 @@ def git_root(folder: Path) -> Path:
 
 
 class _NoGit(Exception):
-    """An error that says why the changes are unknown."""
+    """An error that explains why git cannot list the changes."""
 
 
 def _changed(ref: str, root: Path) -> list[Path]:
-    """Return the files below ``root`` that differ from ``ref``; include both names of a renamed file."""
+    """Return the files below ``root`` that differ from ``ref``, including both names of each renamed file."""
     if ref.startswith("-") or _git(root, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}") is None:
         is_shallow = _git(root, "rev-parse", "--is-shallow-repository") == "true\n"
         if is_shallow:

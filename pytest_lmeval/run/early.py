@@ -1,4 +1,4 @@
-"""Start scoring answers early: query judges, run programs."""
+"""Query judges and run programs as soon as answers arrive, before the examples' turns to be scored."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class Early:
-    """The early scoring of one process: at most twice as many examples as the sandbox runs programs at a time.
+    """Scores answers early in one process: queries judges, and runs the programs of a limited number of examples.
 
-    ``repeats`` is the number of repeats for examples that set none themselves.
+    ``repeats`` is the number of repeats of examples that do not set their own number.
     """
 
     def __init__(self, repeats: int) -> None:
@@ -29,17 +29,17 @@ class Early:
         self._pool: ThreadPoolExecutor | None = None
 
     def look(self, answers: ModelAnswers, tools: Tools, unit: Unit) -> Callable[..., Any]:
-        """Start all possible scoring; return a function that scores ``unit``, by early scores if there are any."""
+        """Start early scoring of other units; return a function that scores ``unit`` or returns its early scores."""
         self._seen.discard(unit)
         begun = self._scores.pop(unit, None)
         for other in answers.engine.arrived():
             if other.key not in self._seen and self._begin(answers, other.key, other.responses, tools):
                 self._seen.add(other.key)
-        # One call for each group of responses.
+        # The returned function is called once for each group of responses.
         return answers.task(unit).score if begun is None else lambda *_: next(begun).result()
 
     def close(self) -> None:
-        """Start no more scoring, and do not wait for running programs."""
+        """Start no more early scoring, and do not wait for running programs."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
@@ -58,7 +58,7 @@ class Early:
 
 
 def _asks(task: Task, example: Example, groups: Sequence[Sequence[Response]], judge: NamedJudges) -> bool:
-    """Send the judge all requests that are known already; return False if the task has no such request."""
+    """Send the judge all of the task's requests; return False if the task has no requests that can be sent early."""
     try:
         for group in groups:
             requests = task.judge_requests(example, group)
@@ -66,6 +66,6 @@ def _asks(task: Task, example: Example, groups: Sequence[Sequence[Response]], ju
                 return False
             judge.send(requests)
     except Exception:
-        # Scoring the example raises the error again and reports it.
+        # The example's own scoring will raise this error again and report it.
         return True
     return True

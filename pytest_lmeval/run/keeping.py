@@ -1,4 +1,4 @@
-"""Record answers that wait for scoring, so that they survive the end of the process."""
+"""Record answers that wait for scoring, so that they are not lost if the process dies."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 
 LOOK_S = 0.5
 _LOOKS = 3
-"""An answer is recorded once this many looks have seen it, which takes a second."""
+"""The keeper records an answer at the third look that sees it, after about a second."""
 
 
 class Keeper:
-    """Looks for unrecorded answers every `LOOK_S` seconds, in its own thread, and records them.
+    """Looks for unrecorded answers every `LOOK_S` seconds in a thread, and records them.
 
-    An answer is recorded once it has waited for a second. If the model is faster than the scoring, every answer waits
-    briefly, and recording all of them would take a tenth of the run. ``arrived`` returns the waiting answers.
+    The keeper records an answer only after the answer has waited for about a second. If the model is faster than the
+    scoring, every answer waits briefly, and to record every answer would take a tenth of the run. ``arrived`` returns
+    the waiting answers.
     """
 
     def __init__(self, arrived: Callable[[], Iterable[Arrived]], note: Note) -> None:
@@ -33,7 +34,7 @@ class Keeper:
         self._thread.start()
 
     def close(self) -> None:
-        """Record the answers that are still waiting, for example when a run is stopped."""
+        """Stop the thread, and record the answers that still wait, for example because the run was stopped."""
         self._ended.set()
         self._thread.join()
         for each in self._arrived():
@@ -54,7 +55,7 @@ class Keeper:
 
 
 def keep(note: Note, each: Arrived) -> None:
-    """Record the answers of a key, unless they were known before; log-probabilities are not recorded."""
+    """Record the new answers in ``each``, except log-probabilities."""
     for request, response in zip(each.requests, each.responses, strict=False) if each.is_new else ():
         if isinstance(request, Generate) and isinstance(response, Completion):
             note(each.key.task.name, each.key.example.id, Exchange(request, response))

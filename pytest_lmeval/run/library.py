@@ -1,4 +1,4 @@
-"""Run tasks without pytest: from tasks and an adapter to a leaderboard."""
+"""Run tasks without pytest, and return a leaderboard."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DEFAULT = RunSettings()
 
 @dataclass(slots=True, eq=False)
 class ExampleUnit:
-    """An example to run."""
+    """An example to run, and its task."""
 
     task: Task
     example: Example
@@ -38,7 +38,7 @@ class ExampleUnit:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """The outcome of a run: ordered results, the model's name, and facts for the board."""
+    """The outcome of a run: results in order, the model's name, and facts for the leaderboard."""
 
     results: list[ExampleResult]
     adapter: str
@@ -48,15 +48,15 @@ class RunOutcome:
 
 
 def run_task(task: Any, adapter: Any, **options: Any) -> TaskRow:
-    """Run one task and return its row; the arguments are the same as for :func:`run_leaderboard`.
+    """Run one task and return its row of the leaderboard; the options are those of :func:`run_leaderboard`.
 
-    The row has score, correct, total, latency and, under ``per_example``, every result.
+    The row has the score, the numbers of correct and total examples, the latency, and all results in ``per_example``.
     """
     (row,) = run_leaderboard([task], adapter, **options).tasks
     return row
 
 
-def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the command line
+def run_leaderboard(  # noqa: PLR0913  # keyword-only options, like those of the command line
     tasks: Sequence[Any] | Mapping[str, Any],
     adapter: Any,
     *,
@@ -71,19 +71,21 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, as those of the c
     think_tags: tuple[str, str] | None = _DEFAULT.think_tags,
     baseline: RunFile | None = None,
 ) -> Leaderboard:
-    """Run ``tasks`` and return the board, as pytest would write it; the overall score is the tasks' unweighted mean.
+    """Run ``tasks`` and return the leaderboard; its overall score is the unweighted mean of the tasks' scores.
 
     A task is a :class:`~pytest_lmeval.Task`, any object with its required members, or a list of examples from
-    :func:`~pytest_lmeval.load_all_tasks`, whose result may also be ``tasks``. ``registry`` is the registry that loaded
-    the tasks, unless it was the default. ``judge`` is the adapter that judges answers. ``repeats`` is the number of
-    responses per example, ``timeout`` the seconds for one request, ``sandbox`` the level at which programs run.
-    ``thresholds`` are by task or metric, in [0, 1]. ``gate`` is the mode for :func:`decide`: in every mode but
-    ``examples``, an example under its threshold is ``below``. ``think_tags`` enclose the thoughts at the beginning of a
-    text; None leaves texts unchanged. ``baseline`` is the run whose quarantine applies; without it, the examples' own
-    quarantine applies. Results hide attributes of adapter and judge that are named like secrets (``api_key``). A batch
-    adapter stays open; an async adapter is closed (``aclose``) with its event loop. A task with an unmet need, such as
-    a package, gets no requests and leaves the board incomplete. Raises UsageError if every task has an unmet need, if
-    there are no tasks, if tasks share a name, if the adapter has no answering method, and if options are out of range.
+    :func:`~pytest_lmeval.load_all_tasks`. ``tasks`` may also be the whole result of that function. ``registry`` is the
+    registry that loaded the tasks, unless the default registry loaded them. ``judge`` is the adapter that judges
+    answers. ``repeats`` is the number of responses per example, ``timeout`` is the number of seconds for one request,
+    and ``sandbox`` is the level at which programs run. ``thresholds`` maps tasks or metrics to values in [0, 1].
+    ``gate`` is the mode for :func:`decide`: in every mode except ``examples``, the status of an example under its
+    threshold is ``below``. ``think_tags`` enclose the thoughts at the beginning of a text; None leaves texts unchanged.
+    ``baseline`` is the run whose quarantine applies; without a baseline, the examples' own quarantine applies. Results
+    hide attributes of the adapter and the judge whose names suggest secrets, such as ``api_key``. The function does not
+    close a batch adapter, but it closes an async adapter (``aclose``) with its event loop. A task with an unmet need,
+    such as a missing package, gets no requests, and the leaderboard is then incomplete. Raises UsageError if every task
+    has an unmet need, if there are no tasks, if tasks share a name, if the adapter has no answering method, or if an
+    option is out of range.
     """
     if not tasks:
         raise UsageError("no tasks: a run of nothing has no score")
@@ -136,7 +138,7 @@ def run_tasks(
     judge: Any = None,
     render: Callable[[Example], Prompt] = render,
 ) -> RunOutcome:
-    """Run ``tasks`` and return the outcome; the arguments are the same as for :func:`run_leaderboard`."""
+    """Run ``tasks`` and return the outcome; ``settings`` has the other options of :func:`run_leaderboard`."""
     check_adapter(adapter, adapter_name(adapter))
     _check_names(tasks)
     known = registry or default_registry()

@@ -1,4 +1,4 @@
-"""Find adapters that do not accept the images, audio or files of examples, before the first request."""
+"""Before the first request, find adapters that do not accept the images, audio or files in examples."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _MOST_NAMED = 3
 def lacking_of_judges(
     needed: Mapping[str, Needs], judge: Any, judge_of: Callable[[str], Any]
 ) -> Iterator[tuple[Task, str]]:
-    """Yield each task with media that one of its judges does not accept, and the reason.
+    """Yield each task that has media that one of its judges does not accept, with the reason.
 
-    ``judge`` is the adapter of the run's judge, or None; ``judge_of`` returns the adapter of a judge named by a task.
+    ``judge`` is the adapter of the run's judge, or None; ``judge_of`` returns the adapter of a judge that a task names.
     """
     for needs in needed.values():
         for spec in sorted(needs.sees_media):
@@ -32,7 +32,7 @@ def lacking_of_judges(
 
 
 def check_media(media: Mapping[str, Sequence[str]], which: str, facts: AdapterFacts) -> None:
-    """Raise UsageError, with the ids of examples, if an adapter does not accept a kind of ``media``."""
+    """Raise UsageError that names examples if an adapter does not accept a kind of ``media``."""
     for kind, ids in sorted(media.items()):
         if kind not in facts.media:
             more = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""

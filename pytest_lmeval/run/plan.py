@@ -1,4 +1,4 @@
-"""Plan a run before its first request: form batches, and find unmet needs of tasks."""
+"""Plan a run before its first request: form batches, and find the tasks' unmet needs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _Key = TypeVar("_Key")
 
 
 class Unit(Protocol):
-    """The unit of requests and scoring: an example with its task."""
+    """A unit to query and score: an example with its task."""
 
     @property
     def task(self) -> Task: ...
@@ -48,13 +48,13 @@ class Unit(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """The units of a run, and facts about them before the first request.
+    """A run's units, and facts that are known about them before the first request.
 
-    ``batches`` are the units whose requests are sent together. ``lacking`` describes each task's unmet needs by task
-    name; such a task gets no requests. ``adapter`` is None until it is known. ``tasks`` are the tasks prepared for it,
-    by the ``id`` of the unit's task. ``runs_programs`` means that a unit runs code written by the model,
-    ``no_programs`` is the reason if programs cannot run, and ``is_trusted`` means that the programs are ours. ``media``
-    has the examples with media: their ids by task name and kind.
+    The run sends the requests of each batch in ``batches`` together. ``lacking`` describes unmet needs by task name; a
+    task with unmet needs gets no requests. ``adapter`` is None until it is known. ``tasks`` holds the tasks prepared
+    for the adapter, by the ``id`` of the unit's task. ``runs_programs`` means that a unit runs code written by the
+    model. ``no_programs`` is the reason why programs cannot run, or "". ``is_trusted`` means that the adapter's
+    programs are trusted. ``media`` has the ids of examples with media, by task name and kind.
     """
 
     registry: Registry
@@ -69,17 +69,17 @@ class RunPlan:
     media: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
 
     def refusal(self, unit: Unit) -> str:
-        """Return why a unit gets no requests, or ""."""
+        """Return the reason why a unit gets no requests, or ""."""
         return self.lacking.get(unit.task.name, "")
 
 
 @dataclass(slots=True)
 class Needs:
-    """A task's needs besides a model; ``unit`` is the task's first selected unit.
+    """The needs of a task other than the model; ``unit`` is the task's first selected unit.
 
-    ``judges`` are specs; "" is the run's judge. ``metrics`` names all metrics, and ``packaged`` are the metrics that
+    ``judges`` holds specs; "" is the run's judge. ``metrics`` names all metrics, and ``packaged`` has the metrics that
     import a package to score. ``programs`` means that a metric runs code written by the model. ``media`` has the ids of
-    the examples with media, by kind; ``sees_media`` are the judges of these examples.
+    examples with media, by kind, and ``sees_media`` has the judges of these examples.
     """
 
     unit: Any
@@ -94,7 +94,7 @@ class Needs:
 def needs_of(
     units: Iterable[Unit], registry: Registry, has_judge: Callable[[Any], bool] = lambda unit: True
 ) -> dict[str, Needs]:
-    """Return the needs of the tasks in ``units``, by name; a unit with ``has_judge`` does not need the run's judge."""
+    """Return the needs of each task in ``units``, by name; a unit with ``has_judge`` does not need the run's judge."""
     found: dict[str, Needs] = {}
     for unit in units:
         task, example = unit.task, unit.example
@@ -118,7 +118,7 @@ def needs_of(
 
 
 def lacking_packages(needs: Needs) -> Iterator[str]:
-    """Yield the packages that a task's metrics need but lack, each with the command to install it."""
+    """Yield a message for each missing package that a task's metrics need, with the command that installs it."""
     for metric in needs.packaged:
         if find_spec(metric.package) is None:
             missing = f"the metric {metric.name!r} needs {metric.package}, which is not installed"
@@ -128,10 +128,10 @@ def lacking_packages(needs: Needs) -> Iterator[str]:
 def lacking_without_model(
     needed: Mapping[str, Needs], judge_of: Callable[[str], Any], has_user: Callable[[Any], bool], no_programs: str
 ) -> dict[str, str]:
-    """Return the tasks' needs that no model can meet in this run, by task name, each with the remedy.
+    """Return the needs that no model can meet in this run, by task name, with remedies.
 
-    ``judge_of`` returns the adapter of a judge named by a task, or raises LmevalError. ``has_user`` returns True if a
-    model simulates a unit's user. ``no_programs`` is why programs cannot run here, "" if they can.
+    ``judge_of`` returns the adapter of a judge that a task names, or raises LmevalError. ``has_user`` returns True if a
+    model simulates a unit's user. ``no_programs`` is the reason why programs cannot run here, or "".
     """
     lacking = {}
     for name, needs in needed.items():
@@ -166,7 +166,7 @@ def plan_run(
     facts: AdapterFacts,
     group_of: Callable[[Any], Any],
 ) -> RunPlan:
-    """Plan a run whose tasks have the needs ``needed``; for the other parameters see :meth:`Run.plan`."""
+    """Plan a run of tasks with the needs ``needed``; :meth:`Run.plan` describes the other parameters."""
     programs, no_programs = any(needs.programs for needs in needed.values()), ""
     if programs and not facts.trusted:
         from pytest_lmeval.sandbox import require_level
@@ -189,7 +189,7 @@ def plan_run(
 
 
 def put_to(plan: RunPlan, adapter: Any, facts: AdapterFacts) -> RunPlan:
-    """Return the plan with its tasks prepared for ``adapter``; ``lacking`` includes tasks it cannot answer."""
+    """Return the plan with its tasks prepared for ``adapter``; add the tasks that it cannot answer to ``lacking``."""
     lacking, tasks = dict(plan.lacking), {}
     for key, task in {id(unit.task): unit.task for unit in plan.units}.items():
         try:
@@ -209,7 +209,7 @@ def put_to(plan: RunPlan, adapter: Any, facts: AdapterFacts) -> RunPlan:
 
 
 def check_left(*plans: RunPlan) -> None:
-    """Raise UsageError if every task of a run has unmet needs; takes one plan for each model."""
+    """Raise UsageError if every task of a run has unmet needs; pass one plan per model."""
     lacking: dict[str, None] = {}
     for plan in plans:
         for unit in plan.units:
@@ -221,7 +221,7 @@ def check_left(*plans: RunPlan) -> None:
 
 
 def check_repeats(units: Iterable[Unit], given: int | None) -> None:
-    """Raise UsageError for tasks with repeats that are too few to pass, or differ from the run's, ``given``."""
+    """Raise UsageError if a task has too few repeats to pass, or repeats that differ from the run's, ``given``."""
     others: dict[str, int] = {}
     for unit in units:
         policy = unit.example.policy
@@ -230,7 +230,7 @@ def check_repeats(units: Iterable[Unit], given: int | None) -> None:
         repeats = given or 1 if policy.repeats is None else policy.repeats
         passes = 1 if policy.passes is None else policy.passes
         for name, count in (("repeats", repeats), ("passes", passes)):
-            # Loaders have checked the tasks of files; tasks of Python code were not checked.
+            # Loaders have checked tasks from files, but not tasks from Python code.
             if not isinstance(count, int) or count < 1:
                 raise UsageError(f"{unit.task.name}: {unit.example.id}: {name}: expected 1 or more, got {count!r:.60}")
         if given is not None and repeats != given:
@@ -246,15 +246,15 @@ def check_repeats(units: Iterable[Unit], given: int | None) -> None:
 
 
 def task_name(unit: Unit) -> str:
-    """Return the task name of ``unit``."""
+    """Return the name of the unit's task."""
     return unit.task.name
 
 
 def plan_batches(keyed: Iterable[tuple[Hashable, _Key]], size: int) -> list[list[_Key]]:
-    """Return batches of at most ``size`` keys; ``keyed`` yields ``(group, key)``, and a batch never mixes groups.
+    """Return batches of at most ``size`` keys from ``(group, key)`` pairs; a batch never mixes groups.
 
-    A group is a task file: its examples share fixtures, so they can be rendered together. A group's keys fill its
-    batches in order, even if other groups come in between.
+    A group is a task file, whose examples share fixtures and can be rendered together. The keys of a group fill its
+    batches in order, even if keys of other groups come between them.
 
     >>> plan_batches([("a", 1), ("b", 2), ("a", 3), ("a", 4)], 2)
     [[1, 3], [2], [4]]
@@ -271,7 +271,7 @@ def plan_batches(keyed: Iterable[tuple[Hashable, _Key]], size: int) -> list[list
 
 
 def check_named(judges: Iterable[Any]) -> None:
-    """Raise UsageError if a judge or a simulated user has an adapter without a model: requests to it name no model."""
+    """Raise UsageError if a judge or simulated user has an adapter without a model: its requests name no model."""
     for adapter in judges:
         if adapter is not None and AdapterFacts.of(adapter).model_by_request:
             name = adapter_name(adapter)
@@ -282,10 +282,10 @@ def check_named(judges: Iterable[Any]) -> None:
 
 
 def check_selection(units: Sequence[Unit], adapter: Any, facts: AdapterFacts) -> None:
-    """Raise UsageError if ``adapter`` rejects ``units``, or has no answers although a task needs some."""
+    """Raise UsageError if ``adapter`` rejects ``units``, or if it gives no answers although a task needs answers."""
     if not facts.answers:
         _check_no_answers(units, adapter)
-    # A conftest may reject the selection before the first request.
+    # An adapter of a conftest may reject the selection before the first request.
     if (check := method(adapter, "check_selection")) is not None:
         check([(unit.task.name, unit.example.id) for unit in units])
 
@@ -301,7 +301,7 @@ def _check_no_answers(units: Sequence[Unit], adapter: Any) -> None:
 
 
 def check_costs(adapters: Iterable[Any], tasks: Iterable[Task]) -> None:
-    """Raise UsageError if an adapter reports no costs at all, or no costs for the requests of a task."""
+    """Raise UsageError if an adapter does not report costs, or if the cost of a task's requests is unknown."""
     for adapter in adapters:
         if adapter is not None and not _tells_cost(adapter):
             options = "price_input and price_output, per million tokens"
@@ -319,36 +319,36 @@ def _tells_cost(adapter: Any) -> bool:
     facts = AdapterFacts.of(adapter)
     if facts.tells_cost is not None:
         return facts.tells_cost
-    # ``generate`` returns texts; responses of other methods may include a cost.
+    # ``generate`` returns only texts, but responses from other methods may include a cost.
     return not facts.methods.isdisjoint(("complete", "generate_requests"))
 
 
 def called(task: Task) -> str:
-    """Return a task's name for messages: its file and its name."""
+    """Return a task's file and name for messages."""
     return printable(f"{portable_path(str(task.path))}: task {task.name!r}", keep="")
 
 
 def opened_sandbox(plan: RunPlan, settings: RunSettings) -> tuple[Any, str]:
-    """Open the sandbox for programs; return it with its level. Without programs, the sandbox opens on first use."""
+    """Return the sandbox for programs and its level; if the plan runs no programs, open the sandbox on first use."""
     wanted = settings.sandbox
     if not plan.runs_programs and wanted in _LEVELS:
         return _OnFirstUse(wanted), ""
     from pytest_lmeval.sandbox import open_sandbox, require_level
 
-    # Our own programs run at the best level available.
+    # Trusted programs run at the best available level.
     level = None if plan.is_trusted and require_level(wanted) else wanted
     sandbox = open_sandbox(level, workers=settings.share, packages=settings.packages)
     return sandbox, sandbox.level
 
 
 def programs_line(plan: RunPlan, settings: RunSettings) -> str:
-    """Return a line that describes how the run executes programs."""
+    """Return a line that states the sandbox level for programs, and whether they can run."""
     how = f": NOT HERE: {plan.no_programs}" if plan.no_programs else ", probed"
     return f"lmeval: programs run at sandbox level {settings.sandbox}{how}"
 
 
 class _OnFirstUse:
-    """A sandbox that opens on first use, for a run without programs: a project's code may still run a program."""
+    """A sandbox that opens on first use, because a project's code may run a program even if no task does."""
 
     def __init__(self, wanted: str) -> None:
         self._wanted = wanted

@@ -1,4 +1,4 @@
-"""Read an earlier run's ledger, and reuse its answers in the run that resumes it."""
+"""Read an earlier run's ledger, and reuse its answers in a run that resumes it."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 class Query(NamedTuple):
-    """The conditions for reusing a response: the request's hash, the model, and the number of repeats.
+    """The request hash, model and number of repeats that must match before the run reuses a response.
 
-    ``key`` distinguishes a project's own models of the same name.
+    ``key`` distinguishes a project's own models that have the same name.
     """
 
     request: str
@@ -40,14 +40,14 @@ class Query(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HeldResults:
-    """The last result of every example in a ledger, by (task, id), from runs with the current settings.
+    """The last result for each (task, id) in a ledger, from runs with the current settings.
 
-    ``damaged`` counts unreadable lines; usually there is one, the last, from a killed process. ``keys`` are all
-    examples with a result in the ledger. ``started`` and ``complete`` describe the last run in the ledger.
-    ``has_other_settings`` means that no run in the ledger had the current settings. ``nothing`` is the reason if there
-    is nothing to resume. ``journal`` are answers to examples that may still lack a result, by the judge's name; "" is
-    the model. ``calls`` are calls of these examples' tools that must run only once. ``outside`` are the requests
-    outside of examples.
+    ``damaged`` counts unreadable lines; usually, only the last line of a killed process is unreadable. ``keys`` has
+    each (task, id) with a result in the ledger, including results of runs with other settings. ``started`` and
+    ``complete`` describe the last run in the ledger. ``has_other_settings`` means that no run in the ledger had the
+    current settings. ``nothing`` is the reason why there is nothing to resume, or "". ``journal`` has the answers of
+    examples that may still lack a result, by judge; the model's key is "". ``calls`` has the tool calls of such
+    examples that must run only once. ``outside`` has the requests that belong to no example.
     """
 
     results: Mapping[tuple[str, str], ExampleResult] = field(default_factory=dict)
@@ -63,23 +63,23 @@ class HeldResults:
 
     @property
     def goes_on(self) -> bool:
-        """True if the ledger is continued; False for a complete one with another adapter, other options or repeats."""
+        """True if the run continues the ledger; False if the ledger is complete but has other settings."""
         return not (self.complete and self.has_other_settings)
 
     @property
     def cost(self) -> float:
-        """The cost of the answers, including answers to examples without a result."""
+        """The cost of all recorded answers, including answers to examples without a result."""
         costs = [result.usage.get("cost", 0.0) for result in self.results.values()]
         costs.append(self.outside.usage.get("cost", 0.0))
         return math.fsum([*costs, *(record.get("cost", 0.0) for record in self._unfinished())])
 
     @property
     def unfinished(self) -> int:
-        """The number of answers to examples without a result."""
+        """The number of recorded answers to examples without a result."""
         return len(self._unfinished())
 
     def responses(self, task: str, example: str, query: Query) -> Sequence[Response] | None:
-        """Return an example's responses if they answer the current requests, else None."""
+        """Return an example's responses if they answer the current requests, or else None."""
         held = self.results.get((task, example))
         repeats = 0 if held is None else len(held.outputs or held.predictions)
         if held is None or is_function(held) or held.exchanges or not is_of(held.adapter_key, query.key):
@@ -92,7 +92,7 @@ class HeldResults:
         if "cost" in held.usage:
             unknown = int(held.usage.get(COST_UNKNOWN, 0))
             others[unknown:] = [replace(each, cost=0.0) for each in others[unknown:]]
-        # The first response carries the usage of all responses, so that the sum remains right.
+        # The ledger has only the sums of the responses' usage: attribute them to the first response.
         counted = replace(
             first,
             prompt_tokens=_count(held, "prompt_tokens"),
@@ -103,17 +103,17 @@ class HeldResults:
         return [counted, *others]
 
     def known(self, name: str, key: str) -> KnownAnswers:
-        """Return the model's answers to examples with several requests; ``name`` and ``key`` identify the model."""
+        """Return answers to examples with several requests, from the model with ``name`` and ``key``."""
         results = [each for each in self.results.values() if each.adapter == name and is_of(each.adapter_key, key)]
         is_same = self.outside.adapter == name and is_of(self.outside.adapter_key, key)
         return KnownAnswers(results, "", self.journal, key, self.outside.answers if is_same else ())
 
     def judged(self, name: str, key: str) -> KnownAnswers:
-        """Return the judge's answers to eval functions; ``name`` and ``key`` identify the judge."""
+        """Return answers to eval functions, from the judge with ``name`` and ``key``."""
         return KnownAnswers(self.results.values(), name, self.journal, key)
 
     def known_calls(self, task: str, example: str) -> KnownCalls:
-        """Return the calls of an example's tools."""
+        """Return an example's recorded tool calls."""
         from pytest_lmeval.records.tool_calls import known_calls
 
         return known_calls(self.calls, self.results.get((task, example)), (task, example))
@@ -126,7 +126,7 @@ class HeldResults:
 
 
 class Recorded:
-    """An earlier run's answers to reuse."""
+    """Finds an earlier run's answers to a unit's requests."""
 
     def __init__(self, held: HeldResults, model: Model, repeats: int, think_tags: tuple[str, str] | None) -> None:
         self._held = held
@@ -135,19 +135,19 @@ class Recorded:
         self._think_tags = think_tags
 
     def responses(self, unit: Unit, requests: Sequence[Request]) -> Sequence[Response] | None:
-        """Return the answers to a unit's requests, if the earlier run has them."""
+        """Return the recorded answers to a unit's requests, or None."""
         repeats = unit.example.policy.repeats or self._repeats
         query = Query(request_hash(requests[: len(requests) // repeats]), self._model.name, repeats, self._model.key)
         held = self._held.responses(unit.task.name, unit.example.id, query)
         if held is None:
             return self._unscored(unit, requests)
-        # Earlier versions recorded thoughts as part of the text.
+        # Earlier versions recorded thoughts as part of the text, so separate them here.
         pairs = zip(held, cycle(requests), strict=False)
         taken = [without_thoughts(one, request, self._think_tags) for one, request in pairs]
         return [one for one in taken if not isinstance(one, LmevalError)]
 
     def _unscored(self, unit: Unit, requests: Sequence[Request]) -> Sequence[Response] | None:
-        """Return answers that were waiting for scoring when the earlier run ended."""
+        """Return the answers that waited for scoring when the earlier run ended, or None if an answer is missing."""
         if (unit.task.name, unit.example.id) not in self._held.journal.get("", ()):
             return None
         if unit.task.conversation(unit.example) is not None:
@@ -158,7 +158,7 @@ class Recorded:
         return found if len(found) == len(requests) else None
 
     def of(self, unit: Unit) -> Recall:
-        """Return the answers to an example with several requests."""
+        """Return the recorded answers to an example with several requests."""
         return self._known.of(unit.task.name, unit.example.id)
 
     @cached_property
@@ -167,9 +167,10 @@ class Recorded:
 
 
 def read_held(path: Path, asking: str) -> HeldResults:
-    """Read the ledger at ``path``; return the results of runs with the fingerprint ``asking``, if the file exists.
+    """Return the results in the ledger at ``path`` from runs with the fingerprint ``asking``, if the file exists.
 
-    Examples without an answer are requested again. Raise UsageError for a file that is not a ledger.
+    Omit results without an answer, so that the run requests these examples again. Raise UsageError if the file is not a
+    ledger.
     """
     from pytest_lmeval.records.runfile import ledger_at
 
@@ -180,7 +181,7 @@ def read_held(path: Path, asking: str) -> HeldResults:
         raise UsageError(f"{path}: not a ledger, it has no header; run without --lm-resume to start a new one")
     same = [run for run in ledger.runs if run.header.get("asking") == asking]
     results = {key: result for run in same for key, result in run.results.items()}
-    # An output is a reusable answer even if its scoring failed.
+    # An output can be reused even if its scoring failed.
     answered = {key: result for key, result in results.items() if _is_answered(result)}
     last = ledger.runs[-1] if ledger.runs else None
     try:
@@ -201,7 +202,7 @@ def read_held(path: Path, asking: str) -> HeldResults:
 def _log_probs(held: ExampleResult, repeats: int) -> Sequence[Response]:
     from pytest_lmeval.formats.loglikelihood import log_probs_of
 
-    # All repeats have the log-probabilities of the first.
+    # All repeats have the same log-probabilities as the first repeat.
     details = held.details["repeats"][0] if repeats > 1 else held.details
     found = [one for _ in range(repeats) for one in log_probs_of(details)]
     times = held.request_ms if len(held.request_ms) == len(found) else [held.latency_ms] * len(found)
@@ -218,7 +219,7 @@ def _completions(held: ExampleResult, repeats: int) -> list[Completion]:
     times = held.request_ms if len(held.request_ms) == repeats else [held.latency_ms] * repeats
     firsts = held.ttft_ms if len(held.ttft_ms) == repeats else [None] * repeats
     thoughts = held.thoughts if len(held.thoughts) == repeats else [""] * repeats
-    # The ledger counts the answers of each server, but does not record which repeats a server answered.
+    # The ledger counts each server's answers, but does not record which repeats each server answered.
     counted = [name for name, count in held.served_by.items() for _ in range(count)]
     served = counted if len(counted) == repeats else [""] * repeats
     found = [

@@ -1,4 +1,4 @@
-"""Track which results of a resumed ledger the run reuses."""
+"""Track the results that a run reuses from the ledger that it resumes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _DECISIVE = ("hash", "outputs", "score", "status", "threshold")
 
 
 class Resumption:
-    """The results in the ledger that ``--lm-resume`` continues; empty without the option.
+    """Compares the run's results with those in the ledger that ``--lm-resume`` resumes, if the option is given.
 
-    ``reused`` counts this run's results that the ledger already contains. ``is_own`` means that the ledger belongs to
-    this run: a run of selected examples does not change the whole run's ledger.
+    ``reused`` counts this run's results that the ledger already contains. ``is_own`` means that this run may change the
+    ledger; a run of selected examples does not change the ledger of the whole run.
     """
 
     def __init__(self, held: HeldResults | None, *, is_own: bool = True) -> None:
@@ -31,46 +31,46 @@ class Resumption:
 
     @property
     def goes_on(self) -> bool:
-        """True if the ledger is continued."""
+        """True if the run appends to the existing ledger."""
         return self._is_own and (self._held is None or self._held.goes_on)
 
     def takes(self, result: ExampleResult) -> bool:
-        """Return True if the ledger already contains ``result``, so that it need not be written; count it."""
+        """Count ``result`` if the ledger contains it; return True if there is no need to write it again."""
         held = None if self._held is None else self._held.results.get((result.task, result.id))
         if held is None or not all(getattr(held, name) == getattr(result, name) for name in _DECISIVE):
             return False
         from pytest_lmeval.records.answers import is_of
         from pytest_lmeval.records.recording import judge_keys
 
-        # Another model or judge may give the same answer, and the ledger must record who gave it.
+        # Another model or judge may give the same answer, but the ledger must record which of them gave it.
         if not is_of(held.adapter_key, result.adapter_key):
             return False
         if not judge_keys(held.details) <= judge_keys(result.details):
             return False
         self.reused += 1
-        # Older versions did not record the item's name.
+        # Older versions did not record item names, so write such a result again.
         return self._is_own and held.item == result.item
 
     def stored(self, result: ExampleResult) -> StoredLine | None:
-        """Return the position of a result's texts in the ledger; None if they are in memory."""
+        """Return the ledger line that holds a result's texts, or None if the texts are in memory."""
         assert self._held is not None
         held = self._held.results[result.task, result.id]
         is_same = all(getattr(held, name) == getattr(result, name) for name in _TEXTS)
         return getattr(held.answer, "at", None) if is_same else None
 
     def withdraw(self, result: ExampleResult | None) -> None:
-        """Mark a result in the ledger as invalid, unless its example gets a new result."""
+        """Mark a result in the ledger as invalid until its example gets a new result."""
         if result is not None:
             self._withdrawn.add((result.task, result.id))
 
     def left_out(self, results: Iterable[ExampleResult]) -> list[tuple[str, str]]:
-        """Return task and id of the ledger's examples that are missing from ``results``."""
+        """Return the (task, id) of each example in the ledger that is missing from ``results``."""
         counted = {(result.task, result.id) for result in results}
         held = self._held.keys if self._held is not None and self.goes_on else frozenset()
         return sorted((held | self._withdrawn) - counted)
 
     def remarks(self, kept: Path | None) -> list[str]:
-        """Return remarks for the end of the run; ``kept`` is the older ledger if it was not continued."""
+        """Return remarks for the end of the run; ``kept`` is the path of the older ledger if it was set aside."""
         if self._held is None:
             return []
         remarks = []

@@ -1,4 +1,4 @@
-"""One process's part of a run: plan, send requests, score the answers."""
+"""Run one process's part of a run: plan, send requests and score answers."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ if TYPE_CHECKING:
     from pytest_lmeval.run.keeping import Keeper
     from pytest_lmeval.run.resume import HeldResults
 
-# The parts of a result that contain text of models or requests; names and hashes must stay unchanged.
+# The fields of a result with text from models or requests; names and hashes must stay unchanged.
 _WRITTEN = (
     *("prompt", "messages", "targets", "outputs", "predictions", "thoughts", "exchanges", "metrics", "served_by"),
 )
 
 
 class Run:
-    """Plans, queries and scores units: ``ask`` takes the result of ``plan``, and ``score`` takes the result of ``ask``.
+    """Plans, queries and scores units: pass the result of ``plan`` to ``ask``, and the result of ``ask`` to ``score``.
 
-    ``make_adapter`` returns the adapter for the spec of a judge named by a task. ``held`` are results of the resumed
-    run; ``journal`` stores answers until their example has a result. ``engines`` send the requests; by default, they
-    have the limits of ``settings``.
+    ``make_adapter`` returns the adapter for the spec of a judge that a task names. ``held`` has the resumed run's
+    results. ``journal`` stores answers until their example has a result. ``engines`` creates the engines that send
+    requests; by default, they have the limits in ``settings``.
     """
 
     def __init__(
@@ -73,9 +73,9 @@ class Run:
         self.judges = Judges(engines, make_adapter, settings.scrubber, known)
         # Until the first request, only the model's name is known.
         self.model = Model(name=settings.adapter)
-        # Uses of an example after its result was reported.
+        # Messages about uses of an example after its result was reported.
         self.late: list[str] = []
-        # Returns requests of applications' clients that belong to no running example.
+        # Returns messages about application requests that belong to no running example.
         self.strays: Callable[[], Sequence[str]] = tuple
         self.outside: Callable[[], Outside] = Outside
         self.lacking: Mapping[str, str] = {}
@@ -99,12 +99,12 @@ class Run:
         has_own_judge: Callable[[Any], bool] = lambda unit: False,
         group_of: Callable[[Any], Any] = task_name,
     ) -> RunPlan:
-        """Plan ``units``; raise UsageError if the run is impossible.
+        """Plan a run of ``units``; raise UsageError if the run is impossible.
 
-        ``adapter`` is None if every unit has its own adapter. ``judge`` is None if the run has no judge; a unit may
-        have its own judge. Units of one group are sent together; the plan sends no requests for the group None. The
-        plan refuses only the tasks with unmet needs; :func:`~pytest_lmeval.run.plan.check_left` raises if no task is
-        left.
+        ``adapter`` is None if each unit has its own adapter. ``judge`` is None if the run has no judge, but a unit may
+        have its own judge. Batches never mix units of different groups, and contain no unit whose group is None. The
+        plan refuses only tasks with unmet needs; :func:`~pytest_lmeval.run.plan.check_left` raises UsageError if no
+        task is left.
         """
         facts = AdapterFacts.of(adapter)
         if adapter is not None:
@@ -131,17 +131,17 @@ class Run:
         return plan if adapter is None else put_to(plan, adapter, facts)
 
     def sandbox(self, plan: RunPlan) -> Any:
-        """Open the sandbox for programs, as a context manager."""
+        """Return the sandbox for programs as a context manager."""
         sandbox, self._sandbox_level = opened_sandbox(plan, self.settings)
         return sandbox
 
     def ask(
         self, plan: RunPlan, adapter: Any, ahead: Ahead | None = None, engine: Any = None, judge: Any = None
     ) -> ModelAnswers:
-        """Return the answers of ``adapter`` to the units of ``plan``.
+        """Return an object that gets the answers of ``adapter`` to the units of ``plan``.
 
-        ``ahead`` returns the next unit. ``engine`` is the project's own engine, if any. ``judge`` is the adapter of the
-        run's judge, which simulates users unless another model does.
+        ``ahead`` returns the next unit to query. ``engine`` is the project's own engine, or None. ``judge`` is the
+        adapter of the run's judge, which simulates users if no other model simulates them.
         """
         self.model = model = model_of(adapter)
         if plan.adapter is not adapter:
@@ -163,9 +163,9 @@ class Run:
     def score(
         self, unit: Unit, answers: ModelAnswers, render: Render, judge: Any = None, sandbox: Any = None, item: str = ""
     ) -> ExampleResult:
-        """Score a unit and return its result without secrets; the status is ``error`` or ``timeout`` if scoring fails.
+        """Score a unit and return its result without secrets; if a request or scoring fails, the result has no score.
 
-        ``judge`` is the adapter of the run's judge, false without one. ``item`` is the name of the test item, "" if it
+        ``judge`` is the adapter of the run's judge, or None. ``item`` is the name of the test item, or "" if the name
         follows from the example's id.
         """
         rules = self.rules(sandbox, judge)
@@ -185,8 +185,8 @@ class Run:
         return scrubbed(evaluate(task, example, question, responses, rules, score), self.settings.scrubber)
 
     def unscored(self, unit: Any, reason: str) -> ExampleResult:
-        """Return the result of a unit that got no requests."""
-        # A failure before the request is the test's fault, which quarantine does not excuse.
+        """Return a result with the error ``reason`` for a unit that got no requests."""
+        # If an example fails before its request, the test is at fault, and quarantine does not excuse it.
         rules = replace(self.rules(), quarantine=Quarantine(listed={}))
         prompt = default_render(unit.example)
         task = unit.task if self._answers is None else self._answers.task(unit)
@@ -195,11 +195,11 @@ class Run:
         return scrubbed(failed, self.settings.scrubber)
 
     def rules(self, sandbox: Any = None, judge: Any = None) -> ScoringRules:
-        """Return the scoring rules, cached per sandbox and judge."""
+        """Return the scoring rules; cache them by sandbox and judge."""
         key = (id(sandbox), id(judge))
         if key not in self._rules:
             gate = self.settings.gate
-            # Nothing is scored without a sandbox.
+            # Without a sandbox, the run scores nothing and needs no judges.
             judges = None if sandbox is None else self.judges.of(judge)
             self._rules[key] = ScoringRules(
                 self._thresholds,
@@ -215,17 +215,17 @@ class Run:
 
     @property
     def stopped(self) -> str:
-        """The reason why the model or a judge gets no more requests, or ""."""
+        """The reason why the run stopped sending requests, or ""."""
         if not self._stopped and (reason := self.engines.stopped):
             self.stop(reason)
         return self._stopped
 
     def stop(self, reason: str) -> None:
-        """Send no requests for further units, because of ``reason``."""
+        """Stop sending requests for further units, and record the ``reason``."""
         self._stopped = self.settings.scrubber.scrub(reason)
 
     def facts(self) -> dict[str, Any]:
-        """Return facts from a process that ran examples: the model, think tags, the sandbox level, costs."""
+        """Return this process's facts for the manifest, such as the model, think tags, sandbox level and costs."""
         late, outside = [*self.late, *self.strays()], self.outside()
         return {
             "model": model_facts(self.model.adapter, self.settings.scrubber),
@@ -240,7 +240,7 @@ class Run:
         }
 
     def close(self) -> None:
-        """Stop sending, also to judges; drop open requests, and record the answers that have arrived."""
+        """Stop sending requests, also to judges; drop open requests, and record the answers that have arrived."""
         if self._answers is not None and self._answers.engine.jobs:
             self._keep()
         for part in (self._early, self._keeper, self.engines, self.journal):
@@ -248,7 +248,7 @@ class Run:
                 part.close()
 
     def _early_score(self, unit: Unit, answers: ModelAnswers, tools: Tools) -> Callable[..., Any]:
-        """Return a function that scores ``unit``: scoring that started early, or its task's own."""
+        """Return a function that scores ``unit``, or returns the scores that early scoring computed."""
         if self._early is None:
             from pytest_lmeval.run.early import Early
 
@@ -257,7 +257,7 @@ class Run:
         return self._early.look(answers, tools, unit)
 
     def _keep(self, on_wait: OnWait | None = None, engine: Any = None) -> None:
-        """Start recording answers that wait for scoring."""
+        """Call ``on_wait``, and start to record answers that wait for scoring."""
         if on_wait is not None:
             on_wait(engine)
         answers = self._answers

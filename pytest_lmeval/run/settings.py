@@ -1,4 +1,4 @@
-"""Settings of a run, shared by all front ends."""
+"""Define the settings of a run, which pytest, the library and ``lmeval test`` share."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ if TYPE_CHECKING:
 
 
 def today() -> str:
-    """Return the current day in UTC, as YYYY-MM-DD."""
+    """Return today's date in UTC, as YYYY-MM-DD."""
     return time.strftime("%Y-%m-%d", time.gmtime())
 
 
 def timestamp() -> str:
-    """Return the current time in UTC, RFC 3339, to the second."""
+    """Return the current time in UTC to the second, in RFC 3339 format."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def fingerprint(adapter: str, options: Mapping[str, Any], repeats: int) -> str:
-    """Return a hash of the settings that determine a model's answers; it reveals no secrets."""
+    """Return a hash of the settings that affect a model's answers; the hash reveals no secrets."""
     content = json.dumps([adapter, options, repeats], sort_keys=True, default=str)
     return sha256(content.encode("utf-8", "backslashreplace")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """The settings of a run; the command line has the same defaults.
+    """The settings of a run, with the same defaults as the command line.
 
-    ``default_thresholds`` override the thresholds of examples, and ``thresholds`` override both. ``gate`` is the gate's
-    mode, which decides if an example under its threshold is ``failed`` or ``below``. ``sandbox`` is a level.
-    ``concurrency`` and ``max_cost`` apply to the whole run, and ``share`` processes split them. ``passthrough`` are
-    exceptions that stop the run. ``may_crash`` means that the current example gets the blame if this process dies, so
-    only its batch is sent. ``reuses`` means that the run reuses an earlier ledger's answers. ``adapter`` is the model's
-    name until the model is created. ``scrubber`` hides the secrets of adapter options in results. ``think_tags``
-    enclose the thoughts at the beginning of a model's text; None leaves texts unchanged. ``cache`` stores answers.
-    ``quarantine`` lists examples that cannot affect the outcome.
+    ``default_thresholds`` override the examples' thresholds, and ``thresholds`` override both. ``gate`` is the gate's
+    mode, which decides if an example under its threshold is ``failed`` or ``below``. ``sandbox`` is a sandbox level.
+    ``concurrency`` and ``max_cost`` apply to the whole run; ``share`` is the number of processes in the run.
+    ``passthrough`` has the exceptions that stop the run. ``may_crash`` means that the current example gets the blame if
+    this process dies, so the run sends only its batch. ``reuses`` means that the run reuses answers from an earlier
+    ledger. ``adapter`` is the model's name until the model is created. ``scrubber`` hides secrets from adapter options
+    in results. ``think_tags`` enclose the thoughts at the beginning of a model's text; None leaves texts unchanged.
+    ``cache`` has the settings of the answer cache. ``quarantine`` lists examples that cannot affect the outcome.
     """
 
     batch_size: int = DEFAULT_BATCH_SIZE
@@ -73,7 +73,7 @@ class RunSettings:
     quarantine: Quarantine = field(default_factory=lambda: Quarantine(today()))
 
     def __post_init__(self) -> None:
-        """Raise UsageError for an unknown mode, or a number out of range."""
+        """Raise UsageError for an unknown gate mode, or for a number out of range."""
         if self.gate not in MODES:
             raise UnknownName("gate", self.gate, MODES)
         if self.repeats < 1 or self.batch_size < 1 or not self.timeout_s > 0:
@@ -86,7 +86,7 @@ class RunSettings:
                 raise UsageError(f"threshold of {name!r}: expected a number from 0 to 1, got {threshold!r}")
 
     def policy(self, spent: float) -> Policy:
-        """Return the limits for one process's requests, in a run that has already ``spent`` part of its budget."""
+        """Return the limits for one process's requests in a run that has already ``spent`` part of its budget."""
         return Policy(
             batch_size=self.batch_size,
             concurrency=max(1, self.concurrency // self.share),
@@ -100,5 +100,5 @@ class RunSettings:
 
     @property
     def think_tags_text(self) -> str:
-        """The tags in the format of ``--lm-think-tags``."""
+        """The think tags in the format of ``--lm-think-tags``."""
         return "none" if self.think_tags is None else ",".join(self.think_tags)

@@ -1,14 +1,15 @@
-"""Run untrusted programs and return their values, never a verdict.
+"""Run untrusted programs and return their values, but never a verdict.
 
-Each program runs in its own process, without the user's environment, in an empty private working folder, with limits on
-CPU time, memory, files and processes. The process receives one request at a time and answers with plain data on a
-dedicated pipe. The caller compares values with the expected answers, which never enter that process. The exit status
-and the output never decide a score. A ``check(candidate)`` runs in a second process that shares nothing with the
-program.
+Each program runs in a separate process, in an empty private working folder and without the user's environment
+variables. The sandbox limits CPU time, memory, files and processes. The process receives one request at a time, and
+answers with plain data on a dedicated pipe. The caller compares the values with the expected answers, which never enter
+the program's process. The exit status and the output of the process never decide a score. A ``check(candidate)`` runs
+in a second process that shares nothing with the program.
 
-At the level ``confined``, the kernel also denies the program the network, access to other processes, new processes, and
-every file except the standard library and its working folder. The other levels have only the separate process and the
-limits. ``docs/sandbox.md`` lists what each level does not stop.
+At the level ``confined``, the kernel also denies access to the network and to other processes, and the creation of
+processes. The only files that a confined program may access are in its working folder, the standard library and the
+libraries that it needs. Levels other than ``confined`` have only the separate process and the limits.
+``docs/sandbox.md`` lists the attacks that each level does not stop.
 """
 
 from __future__ import annotations
@@ -33,4 +34,4 @@ __all__ = [
 ]
 
 Run = ProgramRun
-"""The name of ``ProgramRun`` in version 0.1.1."""
+"""The name that ``ProgramRun`` had in version 0.1.1."""

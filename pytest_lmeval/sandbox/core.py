@@ -1,4 +1,4 @@
-"""Call, evaluate, run and test an untrusted program."""
+"""Call functions of an untrusted program, evaluate expressions in it, run it as a script, and test it."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from pytest_lmeval.sandbox.values import tagged
 NO_KEYWORDS: Mapping[str, Any] = {"dict": []}
 NONE = Answer("none")
 LONGEST_TEXT = 600
-# A program that a model writes has fewer functions.
+# No program that a model writes defines more functions.
 MOST_NAMES = 10_000
-# Not a valid name of a function.
+# This text cannot be the name of a function.
 CHANGES = "changes to arguments"
 
 
 class Sandbox:
-    """Runs programs at one level of confinement, each in its own process; safe to share between threads.
+    """Runs programs at one level of confinement, each in a separate process; threads may share a sandbox.
 
-    Every method that takes a ``program`` runs it once, within ``limits``, and always returns a `ProgramRun`. Each of
-    these methods raises `SandboxError` if starting a process fails twice in a row. At most ``parallel`` programs run at
-    a time; further programs wait for their turn. A limit on memory below ``memory_bytes`` is raised to that value. As a
-    context manager, the sandbox closes itself at the end.
+    Each method with the parameter ``program`` runs the program once, within ``limits``, and returns a `ProgramRun`,
+    even if the program fails. The methods raise `SandboxError` only if the sandbox itself fails. At most ``parallel``
+    programs run at a time; further programs wait. The sandbox raises a memory limit below ``memory_bytes`` to that
+    value. As a context manager, the sandbox closes itself.
     """
 
     def __init__(self, level: Level, launcher: Launcher, parallel: int = 1, memory_bytes: int = 0) -> None:
@@ -53,42 +53,43 @@ class Sandbox:
 
     @property
     def level(self) -> str:
-        """The level's name."""
+        """The name of the level of confinement."""
         return self.confinement.name
 
     def call(self, program: str, function: str, calls: Iterable[Sequence[Any]], limits: Limits) -> ProgramRun:
-        """Call ``function`` of the program once per entry of ``calls``, which are lists of JSON-like arguments."""
+        """Call the program's ``function`` once for each list of JSON-like arguments in ``calls``."""
         requests = [_call(function, list(args)) for args in calls]
         return self._twice(lambda: self._answers(program, requests, limits))
 
     def evaluate(self, program: str, expressions: Iterable[str], limits: Limits) -> ProgramRun:
-        """Evaluate Python expressions, one after another, in the program's namespace."""
+        """Evaluate Python expressions in order in the program's namespace."""
         requests = [{"op": "evaluate", "source": source} for source in expressions]
         return self._twice(lambda: self._answers(program, requests, limits))
 
     def script(self, program: str, limits: Limits, stdin: str = "") -> ProgramRun:
-        """Run the program as ``__main__`` to its end; it can read ``stdin``.
+        """Run the program as ``__main__`` to its end, with the text ``stdin`` as its standard input.
 
-        The status is ``pass`` if the program reached its end. ``sys.exit()`` with the status 0 passes, too, but the
-        only answer is then ``raised`` with the text ``SystemExit: 0``. A program that finds the token for this report
-        in its own process can forge the report.
+        The status is ``pass`` if the program reached its end, or called ``sys.exit()`` with the status 0. After a call
+        of ``sys.exit()``, the only answer is ``raised`` with the text ``SystemExit: 0``. A secret token marks the
+        report of the program's end; a program that finds the token in its process can forge the report.
         """
         return self._twice(lambda: self._script(program, limits, stdin))
 
     def check(self, program: str, tests: str, entry_point: str, limits: Limits) -> ProgramRun:
-        """Run ``check(candidate)`` of the source ``tests`` in a second process, against the program's ``entry_point``.
+        """Run ``check(candidate)`` from the source ``tests`` in a second process; the candidate is ``entry_point``.
 
-        The candidate, and each other function of the program that the tests name, is a call into the program's process.
-        Arguments and values cross as plain data, including changes to lists, dicts and sets that were passed;
-        exceptions of built-in types are raised again. The program thus shares no object with the tests, and cannot find
-        or change what the tests expect. A program that returns anything but plain data fails. The status is ``pass`` if
-        the tests ran to their end. The run is ``forgeable`` if the tests called a function of the program besides the
-        candidate, or if the candidate changed its arguments. In both cases, the program influences its own tests.
+        When the tests call the candidate or another function of the program, the sandbox forwards the call to the
+        program's process. Arguments and values cross between the processes as plain data, as do changes to lists, dicts
+        and sets that the tests pass. Exceptions of built-in types are raised again in the tests. The program shares no
+        object with the tests, so it cannot find or change their expected values. A program fails if it returns anything
+        except plain data. The status is ``pass`` if the tests ran to their end. The run is ``forgeable`` if the program
+        could influence its tests, because they called a function other than the candidate, or because the candidate
+        changed its arguments.
         """
         return self._twice(lambda: self._check(program, tests, entry_point, limits))
 
     def probe(self) -> tuple[str, ...]:
-        """Try the actions that the layers of the level forbid; return the layers that do not work on this machine."""
+        """Try the actions that the level's layers forbid; return the layers that do not work on this machine."""
         try:
             runs = {name: self.call(probe, "f", [[]], Limits()) for name, probe in self.confinement.layers.items()}
         except MissingLayersError as error:
@@ -100,7 +101,7 @@ class Sandbox:
             try:
                 return run()
             except SandboxError as error:
-                if isinstance(error, MissingLayersError):  # trying again does not change the kernel
+                if isinstance(error, MissingLayersError):  # a second try does not change the kernel
                     raise
                 return run()
 
@@ -187,9 +188,9 @@ def _ending(kind: str, parts: list[Any], token: str) -> tuple[CodeStatus, str, A
 
 
 def _judge(session: Session, judge: Session, question: Mapping[str, Any], relied: set[str]) -> tuple[CodeStatus, str]:
-    """Pass calls from the tests to the program and values back, until the tests end.
+    """Forward calls from the tests to the program, and answers back to the tests, until the tests end.
 
-    Add to ``relied`` the names that the tests called, and `CHANGES` if a call changed their data.
+    Add the names of the called functions to ``relied``, and also `CHANGES` if a call changed its arguments.
     """
     try:
         message = judge.ask(question)
@@ -207,7 +208,7 @@ def _judge(session: Session, judge: Session, question: Mapping[str, Any], relied
 
 
 def _text(parts: Sequence[Any]) -> str:
-    """Return the beginning of a message's description, which is its last part."""
+    """Return the beginning of a message's last part, which is a description."""
     return parts[-1][:LONGEST_TEXT] if parts and isinstance(parts[-1], str) else ""
 
 
@@ -220,7 +221,7 @@ def _run(session: Session, status: CodeStatus, reason: str, answers: Sequence[An
         answers=tuple(answers),
         stdout=stdout.text,
         stderr=stderr.text,
-        # A lone surrogate could not be written as UTF-8.
+        # Escape lone surrogates, which UTF-8 cannot represent.
         reason=reason.encode("utf-8", "backslashreplace").decode("utf-8"),
         stdout_whole=stdout.total <= stdout.limit,
     )

@@ -27,13 +27,13 @@ START_S = 60.0
 END_S = 5.0
 LARGEST_MESSAGE = 1 << 16
 PACKAGES = "packages"
-# The probes try to reach this file, which no program may.
+# The probes try to access this file, which no program may access.
 CANARY = "canary"
 LOST = -1
 
 
 class MissingLayersError(SandboxError):
-    """The server could not confine itself; ``layers`` has the name of each missing layer and the reason."""
+    """The server could not confine itself; ``layers`` has the name of each missing layer, and the reason."""
 
     def __init__(self, layers: Sequence[tuple[str, str]]) -> None:
         super().__init__("; ".join(f"layer {name}: {why}" for name, why in layers))
@@ -41,7 +41,7 @@ class MissingLayersError(SandboxError):
 
 
 class ForkLauncher:
-    """Starts a server with the first program and keeps it; replaces a server that died."""
+    """Starts a server with the first program, uses it for further programs, and replaces a server that died."""
 
     def __init__(self, packages: Sequence[Package] = ()) -> None:
         self._packages = packages
@@ -88,7 +88,7 @@ class _Server:
             failed.pop_all()
 
     def _begin(self, packages: Sequence[Package]) -> None:
-        """Send the server its setup, and wait until it is confined."""
+        """Send the server its setup, and wait until the server is confined."""
         links = os.path.join(self._root.path, PACKAGES)
         paths = [package.path for package in packages]
         setup = {"root": self._root.path, "links": links, "packages": paths, "path": [links] if packages else []}
@@ -108,7 +108,7 @@ class _Server:
             return f"exit status {self._process.returncode}; {file.read()[-500:]}"
 
     def usable(self) -> bool:
-        # A fork must not end its parent's server, so it starts its own.
+        # A forked process must not end the server of its parent, so it starts another server.
         return self._owner == os.getpid() and self._process.poll() is None
 
     def start(self, limits: Limits, ends: Ends) -> _ForkedChild:
@@ -160,10 +160,10 @@ def _start(root: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
 
 
 def _end(process: subprocess.Popen[bytes], control: socket.socket, root: scratch.Scratch, owner: int) -> None:
-    """End a server together with its programs; in a fork of the server's owner, leave them alone."""
+    """End a server and its programs; in a fork of the server's owner, only close the socket."""
     control.close()
     if os.getpid() != owner:
-        # Not a child of this process, so waiting for it would fail.
+        # The server is not a child of this process, so waiting for it would fail.
         process.returncode = 0
         return
     try:
@@ -175,7 +175,7 @@ def _end(process: subprocess.Popen[bytes], control: socket.socket, root: scratch
 
 
 class _ForkedChild:
-    """A program, identified by its status socket; closing the socket makes the server end the program."""
+    """A program, controlled through its status socket; the server ends the program when the socket closes."""
 
     preamble = b""
     denies = True
@@ -200,7 +200,7 @@ class _ForkedChild:
         return self.returncode
 
     def _read(self) -> None:
-        """Read the process id, which comes first, or the exit status, which is one byte."""
+        """Read the process id, which is the first message, or the exit status, which is one byte."""
         try:
             message = self._status.recv(wire.PID_SIZE)
         except OSError:
@@ -211,7 +211,7 @@ class _ForkedChild:
             self.returncode = next(iter(message), LOST)
 
     def stop(self) -> None:
-        # Do not send a message: if it stayed unread, it would turn the server's answer into an error.
+        # Do not send a message: an unread message would turn the server's answer into an error.
         with contextlib.suppress(OSError):
             self._status.shutdown(socket.SHUT_WR)
 

@@ -1,4 +1,4 @@
-"""Run each program in a new interpreter, below a supervisor that ends every process it starts."""
+"""Run each program in a new interpreter, under a supervisor that ends all processes that the program starts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROUNDS = 20
 
 
 class FreshLauncher:
-    """Starts a supervisor per program."""
+    """Starts a new supervisor for each program."""
 
     def __init__(self, level: Level) -> None:
         self._level = level
@@ -32,14 +32,14 @@ class FreshLauncher:
         return _FreshChild(self._level, limits, ends)
 
     def close(self) -> None:
-        """Do nothing: no process outlives its program."""
+        """Do nothing, because no process outlives its program."""
 
 
 class _FreshChild:
-    """The process of one program; `forkserver._ForkedChild` has the same members.
+    """The process of one program, with the same members as `forkserver._ForkedChild`.
 
-    The child reads ``preamble`` before the first request. ``denies`` means that the level denies the program something
-    that the user may do. Call ``close`` once, after ``stop``.
+    The child reads ``preamble`` before the first request. ``denies`` means that the level forbids actions that the
+    user's own processes may do. Call ``close`` once, after ``stop``.
     """
 
     denies = False
@@ -72,29 +72,29 @@ class _FreshChild:
         )
 
     def processes(self) -> list[int]:
-        """Return the known ids of the program's processes."""
+        """Return the ids of the supervisor's descendants, as far as the kernel lists them."""
         return tree.descendants(self._process.pid)
 
     @property
     def returncode(self) -> int | None:
-        """The last return value of `poll`."""
+        """The exit status that `poll` or `wait` returned last, or None."""
         return self._process.returncode
 
     def poll(self) -> int | None:
-        """Return the exit status, one of `inside.wire` or the program's own; None while it runs."""
+        """Return the exit status, which is defined in `inside.wire` or is the program's own, or None while it runs."""
         return self._process.poll()
 
     def wait(self, timeout_s: float) -> int | None:
-        """Wait at most ``timeout_s`` seconds for the end; return the result of `poll`."""
+        """Wait at most ``timeout_s`` seconds for the end; return the exit status, or None."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._process.wait(timeout_s)
         return None
 
     def stop(self) -> None:
-        """Ask the program and all processes that it started to end; do not wait."""
+        """Tell the supervisor to end the program and all processes that it started; do not wait."""
         with contextlib.suppress(BrokenPipeError):
             os.write(self._control, b".")
-        # The program runs as the same user and may have stopped the supervisor.
+        # The program runs as the same user, so it may have stopped the supervisor.
         self._process.send_signal(signal.SIGCONT)
 
     def close(self) -> None:
@@ -109,10 +109,10 @@ class _FreshChild:
 
 
 def kill(run: str, folder: str) -> None:
-    """Kill the processes of ``run`` that outlived their supervisor, as far as ``/proc`` shows them.
+    """Kill the processes of ``run`` that outlived their supervisor, if ``/proc`` shows them.
 
-    These processes have the run's mark in their environment. Processes without the mark are recognised by a working
-    folder, an executable or an open file in the run's private ``folder``.
+    Recognise a process by the run's mark in its environment, or by a working folder, an executable or an open file in
+    the run's private ``folder``.
     """
     mark, below = f"{COOKIE}={run}".encode(), os.path.realpath(folder)
     for _ in range(ROUNDS):
@@ -135,7 +135,7 @@ def _is_in(folder: str, pid: int) -> bool:
     links = [f"/proc/{pid}/{name}" for name in ("cwd", "exe")]
     with contextlib.suppress(OSError):
         links += [f"/proc/{pid}/fd/{number}" for number in os.listdir(f"/proc/{pid}/fd")]
-    # Ignore the folder itself as an open file: the parent and its forks hold it open as a lock.
+    # Ignore processes that only have the folder itself open: the parent and its forks keep it open as a lock.
     return _target(links[0]) == folder or any(_target(link).startswith((f"{folder}/", f"{folder} (")) for link in links)
 
 

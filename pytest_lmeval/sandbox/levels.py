@@ -1,4 +1,4 @@
-"""The levels of confinement: each has a name, and layers that a child applies before it receives a program."""
+"""Define the levels of confinement and the probes of their layers."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A level: its name, and the probes of its layers by layer name, in the order in which the child applies them."""
+    """A level of confinement, with a probe for each layer by the layer's name."""
 
     name: str
     layers: Mapping[str, str]
 
 
-# A probe is a program whose ``f()`` is True if the layer holds. It tests behaviour, because a kernel may accept a call
-# and ignore it.
+# A probe is a program whose ``f()`` returns True if the layer works. It tests behaviour, because a kernel may accept a
+# call but ignore it.
 LIMITS = """\
 def f():
     import resource
@@ -119,7 +119,7 @@ LEVELS: Mapping[str, Level] = {
 
 
 class Ends(NamedTuple):
-    """The program's ends of its four pipes; the caller closes them."""
+    """The program's ends of its four pipes; the caller must close them."""
 
     request: int
     result: int

@@ -1,4 +1,4 @@
-"""Find the best level of confinement here, open a sandbox, and run a program in one call."""
+"""Find the best available level of confinement, open a sandbox, and run a program in one call."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from pytest_lmeval.sandbox.levels import LEVELS, Level
 from pytest_lmeval.sandbox.packages import find
 from pytest_lmeval.sandbox.results import ExecutionResult, Limits
 
-# numpy's linear algebra alone reserves more than the usual limit, without using it.
+# numpy's linear algebra reserves more address space than the usual limit, but does not use it.
 PACKAGES_MEMORY = 4 * 1024**3
 OPT_OUT = (
     "--lm-sandbox process limits what programs use but leaves your files and network open to them; "
     "--lm-sandbox container states that the whole run is inside a disposable container"
 )
 
-# The next sandbox takes over the probe's launcher: starting a launcher takes as long as dozens of programs.
+# The next sandbox reuses the probe's launcher, because a new launcher takes as long to start as dozens of programs.
 _probed: list[ForkLauncher] = []
 
 
 def open_sandbox(level: str | None = None, *, workers: int = 1, packages: Sequence[str] = ()) -> Sandbox:
-    """Return a sandbox of the named level, by default the best available; the sandbox starts with its first program.
+    """Return a sandbox at ``level``, by default the best available; it starts its processes with its first program.
 
-    ``workers`` is the number of processes in this run that share the CPUs, each with its own sandbox. ``packages`` are
-    installed distributions that programs may import at the level ``confined``, with their dependencies; the limit on
-    memory is then 4 GiB or more. Raises `UsageError` for an unknown level or package.
+    ``workers`` is the number of processes of this run that share the CPUs; each process has a sandbox. ``packages``
+    names installed distributions that programs may import at the level ``confined``, with their dependencies. With
+    packages, the memory limit is at least 4 GiB. Raises `UsageError` for an unknown level or package.
     """
     found = _level(best_level() if level is None else level)
     if found.name != "confined":
@@ -54,16 +54,16 @@ def _level(name: str) -> Level:
 
 
 def _parallel(workers: int) -> int:
-    """Return the number of programs to run at a time: one more than there are CPUs, because some programs wait."""
+    """Return the number of programs to run at a time: one more than this worker's CPUs, because some programs wait."""
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, cpus // max(1, workers)) + 1
 
 
 @functools.cache
 def probe_level(level: str) -> tuple[str, ...]:
-    """Try the actions that the layers of a level forbid; return the layers that do not work on this machine.
+    """Try the actions that a level's layers forbid; return the layers that do not work on this machine.
 
-    The result is cached per process. A sandbox that cannot start lacks every layer. Raises `UsageError` as
+    Each process caches the result. If the sandbox cannot start, all layers are missing. Raises `UsageError` as
     `open_sandbox` does.
     """
     layers = tuple(_level(level).layers)
@@ -86,14 +86,14 @@ def probe_level(level: str) -> tuple[str, ...]:
 
 @functools.cache
 def best_level() -> str:
-    """Return ``confined`` if all of its layers work, else ``process``."""
+    """Return ``confined`` if all of its layers work, or else ``process``."""
     return "process" if probe_level("confined") else "confined"
 
 
 def require_level(level: str) -> str | None:
-    """Return None if programs may run at this level here, else one sentence that names the missing layers.
+    """Return None if programs can run at ``level`` on this machine, or else a sentence that names the missing layers.
 
-    Only ``confined`` can lack a layer, because the other levels need only a POSIX system. Raises `UsageError` as
+    Only ``confined`` is probed, because the other levels need only a POSIX system. Raises `UsageError` as
     `open_sandbox` does.
     """
     missing = probe_level(level) if _level(level).name == "confined" else ()
@@ -109,13 +109,13 @@ def execute_code(
     *,
     sandbox: Sandbox | None = None,
 ) -> ExecutionResult:
-    """Run ``code`` as a script in ``sandbox``, by default at the best level available, and return how it ended.
+    """Run ``code`` as a script in ``sandbox``, by default at the best available level, and return the outcome.
 
     ``timeout`` is in seconds of CPU time. The sandbox ends a program that waits for more than ``timeout`` plus two
-    seconds at a stretch. Every program ends after at most ``3 * timeout + 2`` seconds of real time.
-    ``maximum_memory_bytes`` limits the address space; None sets no limit. Printing or exiting early cannot forge
-    success, but a program that finds the harness's token in its own process could forge success. If that matters, ask
-    for values, as the ``code_exec`` metric does. Raises `SandboxError` if the code could not be run.
+    seconds without a break. The sandbox ends every program after at most ``3 * timeout + 2`` seconds of real time.
+    ``maximum_memory_bytes`` limits the address space; None sets no limit. A program cannot forge success by printing or
+    by exiting early, but it can if it finds the sandbox's token in its own process. If forgery matters, request values,
+    as the ``code_exec`` metric does. Raises `SandboxError` if the sandbox cannot run the code.
     """
     limits = Limits(cpu_s=timeout, wall_s=3 * timeout + 2, memory_bytes=maximum_memory_bytes)
     run = (sandbox or _shared()).script(code, limits)
@@ -138,5 +138,5 @@ def execute_code(
 
 @functools.cache
 def _shared() -> Sandbox:
-    """Return the sandbox of this process, which ends when the process does."""
+    """Return this process's shared sandbox, which ends with the process."""
     return open_sandbox()

@@ -1,4 +1,4 @@
-"""Find installed packages that programs may import."""
+"""Find the installed packages that programs may import."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pytest_lmeval.errors import UsageError, nearest
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A file or folder that programs may read, and the name that they import it by."""
+    """A file or folder that programs may read, and the name by which they import it."""
 
     name: str
     path: str
 
 
 def find(names: Sequence[str]) -> tuple[Package, ...]:
-    """Return the packages of the named distributions and of their dependencies; raise `UsageError` for unknown names.
+    """Return the packages of the named distributions and their dependencies; raise `UsageError` for unknown names.
 
-    A name may also be the name of a module, such as ``yaml``.
+    A name may also be a module's name, such as ``yaml``.
     """
     waiting = [found for name in names for found in _distributions(name)]
     seen: dict[str, metadata.Distribution] = {}
@@ -53,7 +53,7 @@ def _needed(distribution: metadata.Distribution) -> Iterator[metadata.Distributi
         try:
             yield metadata.distribution(name[0])
         except metadata.PackageNotFoundError:
-            # The requirement is for another platform or Python; otherwise, the import fails and says so.
+            # The requirement may be for another platform or Python version; if it is not, the program's import fails.
             continue
 
 

@@ -1,4 +1,4 @@
-"""The parent's ends of a child's pipes; the child can neither block the parent nor fill its memory."""
+"""Read and write a child's pipes, so that the child can neither block the parent nor fill its memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CHUNK = 1 << 16
 
 
 class Output:
-    """The last bytes of a stream, at most ``limit``, and the length of the whole."""
+    """The last ``limit`` bytes of a stream, and the stream's total length."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -18,7 +18,7 @@ class Output:
         self._kept = bytearray()
 
     def add(self, data: bytes) -> None:
-        """Append bytes that were read."""
+        """Append bytes from the stream."""
         self.total += len(data)
         self._kept += data
         if len(self._kept) > 2 * self.limit + CHUNK:
@@ -26,12 +26,12 @@ class Output:
 
     @property
     def text(self) -> str:
-        """The end of the stream as text; bytes that are not UTF-8 are replaced."""
+        """The end of the stream as text, with bytes that are not UTF-8 replaced."""
         return self._kept[-self.limit :].decode("utf-8", "replace")
 
 
 class Pipes:
-    """Four pipes: requests to the child; results, stdout and stderr from it."""
+    """The parent's ends of four pipes: requests to the child, and results, stdout and stderr from the child."""
 
     def __init__(self, request: int, result: int, stdout: int, stderr: int, limit: int) -> None:
         self.request = request
@@ -39,7 +39,7 @@ class Pipes:
         self.results = bytearray()
         self.stdout = Output(limit)
         self.stderr = Output(limit)
-        self.ended = False  # no more results are read
+        self.ended = False  # True if the results have ended
         self._outputs = {stdout: self.stdout, stderr: self.stderr}
         for fd in (request, result, stdout, stderr):
             os.set_blocking(fd, False)
@@ -51,11 +51,11 @@ class Pipes:
 
     @property
     def received(self) -> int:
-        """The number of bytes of output and of unread results so far."""
+        """The number of bytes of output so far, plus the number of bytes of unparsed results."""
         return len(self.results) + self.stdout.total + self.stderr.total
 
     def step(self, deadline: float, outgoing: bytes | bytearray = b"", longest_s: float = 0.1) -> int:
-        """Wait until a pipe is ready, and read or write once; return the number of bytes of ``outgoing`` written."""
+        """Wait for a ready pipe, then read and write once; return the number of bytes written from ``outgoing``."""
         poll = select.poll()
         for fd in self._outputs:
             poll.register(fd, select.POLLIN)
@@ -78,7 +78,7 @@ class Pipes:
         except BlockingIOError:
             return 0
         except BrokenPipeError:
-            # The reader is gone; the end of the results reports that.
+            # The child has closed the pipe; the end of the results will show that it has ended.
             return len(outgoing)
 
     def _read(self, fd: int) -> None:

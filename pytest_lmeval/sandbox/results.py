@@ -1,4 +1,4 @@
-"""The limits of a run, and its results."""
+"""Define the limits of a program, and the results of running it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Limits:
 
     ``cpu_s`` is the main limit: the CPU seconds of the program and of the processes that it starts. ``wall_s`` only
     guards against programs that wait forever; its default, ``10 * cpu_s + 10`` seconds, allows for a busy machine. If
-    ``/proc`` exists, a program that only sleeps is ended earlier: after ``cpu_s`` plus two seconds at a stretch, or
-    twice as long in total. ``memory_bytes`` (address space; None for no limit), ``file_bytes`` and ``open_files`` apply
-    to each process. ``output_bytes`` limits how much of the end of stdout, and of stderr, is recorded. ``processes``
-    applies at levels that let a program start processes. ``disk_bytes`` limits all files of a program together at the
-    level ``confined``.
+    ``/proc`` exists, the sandbox also ends a program that sleeps for ``cpu_s`` plus two seconds without a break, or for
+    twice as long in total. ``memory_bytes`` limits the address space unless it is None. ``memory_bytes``,
+    ``file_bytes`` and ``open_files`` apply to each process. The sandbox records only the last ``output_bytes`` of
+    stdout, and of stderr. ``processes`` applies at levels that let a program start processes. ``disk_bytes`` limits the
+    total size of a program's files at the level ``confined``.
     """
 
     cpu_s: float = 3.0
@@ -39,13 +39,13 @@ class Limits:
                 raise UsageError(f"sandbox limit {name}={value!r}: expected a finite number above 0")
 
     def by_name(self) -> dict[str, float]:
-        """Return the limits that are not None."""
+        """Return the limits that are not None, by name."""
         values = ((name, getattr(self, name)) for name in self.__slots__)
         return {name: value for name, value in values if value is not None}
 
     @property
     def idle_s(self) -> float:
-        """The wall seconds that a program may wait at a stretch: it neither uses nor needs CPU time."""
+        """The wall seconds that a program may wait without a break; such a program neither uses nor needs CPU time."""
         return self.cpu_s + 2
 
     @property
@@ -55,16 +55,17 @@ class Limits:
 
     @property
     def hang_guard_s(self) -> float:
-        """The wall seconds after which a run is ended."""
+        """The wall seconds after which the sandbox ends a program."""
         return 10 * self.cpu_s + 10 if self.wall_s is None else self.wall_s
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to one request.
+    """The program's answer to one request.
 
-    ``kind`` is ``value``, with the value in the tagged form of `inside.wire`; ``raised`` if the program raised;
-    ``unfit`` if the value is not plain data; or ``none`` if the program ended first. ``text`` has details.
+    ``kind`` is ``value`` if ``value`` has the result, in the tagged form of `inside.wire`. ``kind`` is ``raised`` if
+    the program raised an exception, ``unfit`` if the result is not plain data, and ``none`` if the program ended first.
+    ``text`` has details.
     """
 
     kind: Literal["value", "raised", "unfit", "none"]
@@ -74,12 +75,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class ProgramRun:
-    """The outcome of one program.
+    """The outcome of running one program.
 
-    ``status`` is ``pass`` if the sandbox saw no failure; the caller decides whether the values are right. ``answers``
-    always has one entry per request. ``stdout`` and ``stderr`` are the ends of the streams; ``stdout_whole`` is true if
-    ``stdout`` is complete. ``forgeable`` is true if the caller's tests relied on something that only the program
-    vouches for.
+    ``status`` is ``pass`` if the sandbox detected no failure; the caller must check the values. ``answers`` has one
+    entry per request, except after ``check``, which has no requests. ``stdout`` and ``stderr`` are the ends of the
+    streams; ``stdout_whole`` is true if ``stdout`` is complete. ``forgeable`` is true if the program could have
+    influenced its tests.
     """
 
     status: CodeStatus
@@ -93,10 +94,10 @@ class ProgramRun:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionResult:
-    """The outcome of a script.
+    """The outcome of running a script.
 
-    ``success`` is true if the script ran to its end without an uncaught exception; a script that calls ``sys.exit()``
-    has not reached its end. ``error`` is one line such as ``ZeroDivisionError: division by zero``, or None.
+    ``success`` is true if the script reached its end without an uncaught exception; a script that calls ``sys.exit()``
+    does not reach its end. ``error`` is a line such as ``ZeroDivisionError: division by zero``, or None.
     """
 
     success: bool

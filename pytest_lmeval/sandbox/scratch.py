@@ -1,6 +1,7 @@
-"""Private working folders of programs and servers.
+"""Create and remove the private working folders of programs and servers.
 
-The process that made a folder locks it until its own end, so a later process can find the folders of killed processes.
+A process keeps the folders that it makes locked until it ends, so that a later process can recognise and remove the
+folders of killed processes.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ TRIES = 10
 
 
 class Scratch:
-    """A new empty folder of mode 700, which this process has locked."""
+    """A new, empty folder with mode 700, which this process has locked."""
 
     def __init__(self, path: str, lock: int) -> None:
         self.path = path
         self._lock = lock
 
     def remove(self) -> None:
-        """Remove the folder, and its lock; raise `SandboxError` if something is left."""
+        """Remove the folder and release its lock; raise `SandboxError` if something is left."""
         try:
             remove(self.path)
         finally:
@@ -33,7 +34,7 @@ class Scratch:
 
 
 def make() -> Scratch:
-    """Return a new scratch folder; raise `SandboxError` if no folder can be made."""
+    """Create a scratch folder; raise `SandboxError` if that fails."""
     try:
         for _ in range(TRIES):
             path = os.path.realpath(tempfile.mkdtemp(prefix=PREFIX))
@@ -46,7 +47,7 @@ def make() -> Scratch:
 
 
 def sweep() -> None:
-    """Remove the folders that this user's processes left behind when they were killed."""
+    """Remove the folders that killed processes of this user left behind."""
     with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
             if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
@@ -64,7 +65,7 @@ def _sweep(entry: os.DirEntry[str]) -> None:
 
 
 def _lock(path: str) -> int | None:
-    """Return a descriptor that holds the folder's lock; None if another process holds it or removed the folder."""
+    """Lock a folder and return the lock's descriptor, or None if another process has locked or removed the folder."""
     import fcntl
 
     try:
@@ -82,11 +83,12 @@ def _lock(path: str) -> int | None:
 
 
 def remove(path: str) -> None:
-    """Remove the folder and all that a program left in it; raise `SandboxError` if something is left."""
+    """Remove a folder and everything that a program left in it; raise `SandboxError` if something remains."""
     try:
         shutil.rmtree(path)
     except (OSError, RecursionError):
-        # A folder lacks permissions, or is nested too deep for Python. These tools follow no link and have no limit.
+        # A folder lacks permissions, or is nested too deeply for Python. These tools follow no links, and have no limit
+        # on depth.
         for command in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
             subprocess.run([*command, "--", path], check=False, capture_output=True)
     if os.path.lexists(path):

@@ -1,4 +1,4 @@
-"""Control one program from its start to its end, in the parent process."""
+"""Control one program from its start to its end, from the parent process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Launcher = ForkLauncher | FreshLauncher
 
 
 class ProgramEndError(Exception):
-    """The program has ended; ``status`` is the status of the run, and the text gives the reason."""
+    """The program has ended; ``status`` is the run's status, and the text gives the reason."""
 
     def __init__(self, status: CodeStatus, reason: str) -> None:
         super().__init__(reason)
@@ -35,7 +35,7 @@ class ProgramEndError(Exception):
 
 
 class Session:
-    """A program and its pipes; as a context manager it leaves no process and no file behind."""
+    """A program and its pipes; as a context manager, a session leaves no process and no file behind."""
 
     def __init__(self, launcher: Launcher, limits: Limits) -> None:
         self._limits = limits
@@ -70,7 +70,7 @@ class Session:
             self.pipes = Pipes(request, result, stdout, stderr, self._limits.output_bytes)
             self._child = launcher.launch(self._limits, Ends(request_end, result_end, stdout_end, stderr_end))
         self.denies = self._child.denies
-        # Write it at once: the child reads it first, and an empty pipe has room for all of it.
+        # Write the preamble at once: the child reads it first, and it fits into an empty pipe.
         with contextlib.suppress(BrokenPipeError):
             os.write(request, self._child.preamble)
 
@@ -84,8 +84,8 @@ class Session:
     def ask(self, message: Mapping[str, Any] | list[Any], *, keep: bool = False) -> list[Any]:
         """Send one request and return the answer; raise `ProgramEndError` if the program ends first.
 
-        The answer is a list that begins with its kind. A malformed answer has the kind ``unfit``. So does an answer
-        that would take too much memory here, together with the answers that the caller chose to ``keep``.
+        The answer is a list that begins with its kind. A malformed answer gets the kind ``unfit``, as does an answer
+        that would take too much memory together with the answers that the caller chose to ``keep``.
         """
         self._outgoing += frame(message)
         if not self._ready:
@@ -140,13 +140,13 @@ class Session:
         return len(self.pipes.results) > before
 
     def _end(self) -> ProgramEndError:
-        # The pipe ends a moment before the process does, and only the supervisor knows the reason.
+        # The pipe ends a moment before the process, so wait for the exit status, which gives the reason.
         self._child.wait(NOTICE_S)
         self.close()
         return ProgramEndError(*_ending(self._child.returncode, self._limits))
 
     def close(self) -> None:
-        """End all processes of this run; its output stays readable."""
+        """End all processes of the program; its output stays readable."""
         if self._closed:
             return
         self._closed = True
@@ -195,7 +195,7 @@ def _signal_text(number: int) -> str:
         name = signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-    # The filter answers most calls with an error; only calls of another architecture end the program.
+    # The filter answers most denied calls with an error; it ends the program only for calls of another architecture.
     return f"signal {number}, {name}" + (" (a denied system call)" if name == "SIGSYS" else "")
 
 

@@ -1,8 +1,8 @@
-"""Parse the tagged values that a child sends, and compare them.
+"""Parse, compare and show the tagged values that a child sends.
 
-``bool`` equals only ``bool``; ``int`` equals ``float`` by value; a tuple equals a list; NaN equals no value; the order
-of sets and of the keys of dicts does not matter. A program could choose values whose hashes collide, so this module
-hashes no value and compares canonical texts instead.
+A ``bool`` can only equal a ``bool``, but an ``int`` can equal a ``float``. A tuple can equal a list. NaN equals no
+value. The order of a set, and of a dict's keys, does not matter. A program could choose values whose hashes collide, so
+this module compares canonical texts instead of hashed values.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-# No other canonical text has a control character in it.
+# No other canonical text contains a control character.
 NAN = "\0"
 LONGEST_SHOWN = 80
 LARGE = 1 << 63
 LARGEST_FLOAT = int(sys.float_info.max)
-# In bytes: an object and the reference to it; a container with its spare room; a key beside an object's tag.
+# Estimated sizes in bytes: an object with its reference, a container with its spare capacity, and a key that is no tag.
 ROOM_OF_ITEM = 60
 ROOM_OF_CONTAINER = 200
 ROOM_OF_KEY = 300
 KEY_ENDS = (b'":', b'" ', b'"\t', b'"\n', b'"\r')
 CLEARLY_SMALL = 1 << 20
 MOST_QUOTES = 10_000
-# JSON escapes of characters that Python stores in four bytes, and in two.
+# JSON escapes of characters that Python stores in four bytes, or in two bytes.
 ASTRAL = re.compile(rb"\\u[dD][89abAB]")
 WIDE = re.compile(rb"\\u(?!00)")
 SPECIAL = ("inf", "-inf", "nan")
 
 
 def tagged(value: Any) -> Any:
-    """Return the tagged form of a trusted value; raise `inside.wire.UnfitError` if there is no such form."""
+    """Return the tagged form of a trusted value; raise `inside.wire.UnfitError` if it has no such form."""
     return json.loads(encode(value))
 
 
 def parse(payload: bytes) -> list[Any]:
-    """Return the message in a frame from the child; raise ValueError if it is malformed."""
+    """Return the message in a frame from the child; raise ValueError if the message is malformed."""
     try:
-        # Decode here, because the parser also accepts UTF-16, whose structure `room` does not see.
+        # Decode as ASCII here: the parser would also accept UTF-16, whose structure `room` cannot see.
         message = json.loads(payload.decode("ascii"), parse_int=_integer, parse_constant=_constant)
         _check(message, MAX_DEPTH + 1)
     except RecursionError:
@@ -59,11 +59,11 @@ def parse(payload: bytes) -> list[Any]:
 
 
 def room(payload: bytes) -> int:
-    """Return roughly how many bytes of memory the parsed message takes."""
+    """Estimate the memory in bytes that the parsed message takes."""
     found = _room(payload)
     if found <= CLEARLY_SMALL:
         return found
-    # Text may look like structure; in a frame of few, long strings it is cheap to tell them apart.
+    # Text may look like structure. In a frame with few strings, it is cheap to separate the two.
     bare = payload.replace(rb"\\", b"").replace(rb"\"", b"")
     if bare.count(b'"') > MOST_QUOTES:
         return found
@@ -72,10 +72,10 @@ def room(payload: bytes) -> int:
 
 
 def _room_of_text(payload: bytes) -> int:
-    """Return the bytes that the texts take if each has the widest character, whose width applies to the whole text."""
+    """Estimate the bytes that the texts take, as if every text had the payload's widest character."""
     if rb"\u" not in payload:
         return len(payload)
-    # An escaped backslash begins no escape.
+    # An escaped backslash does not start another escape.
     bare = payload.replace(rb"\\", b"_")
     width = 4 if ASTRAL.search(bare) else 2 if WIDE.search(bare) else 1
     return width * (len(bare) - 5 * bare.count(rb"\u"))
@@ -84,7 +84,7 @@ def _room_of_text(payload: bytes) -> int:
 def _room(payload: bytes) -> int:
     objects = payload.count(b"{")
     containers = payload.count(b"[") + objects
-    # In a well-formed message, each object has one key.
+    # In a well-formed message, each object has exactly one key.
     keys = max(0, sum(map(payload.count, KEY_ENDS)) - objects)
     items = payload.count(b",") * ROOM_OF_ITEM + containers * ROOM_OF_CONTAINER + keys * ROOM_OF_KEY
     return max(len(payload), _room_of_text(payload)) + items
@@ -130,7 +130,7 @@ def _check_tag(item: dict[str, Any], room: int) -> None:
 def same(left: Any, right: Any) -> bool:
     """Return True if two tagged values are equal."""
     ours, theirs = _sequence(left), _sequence(right)
-    # The text of a large value takes much more memory than the value: make it only if needed.
+    # The canonical text of a large value takes much more memory than the value, so compare parts first.
     if ours is not None and theirs is not None:
         return len(ours) == len(theirs) and all(map(same, ours, theirs))
     if ours is not None or theirs is not None or _shape(left) != _shape(right):
@@ -140,9 +140,9 @@ def same(left: Any, right: Any) -> bool:
 
 
 def within(expected: Any, value: Any, tolerance: float | None) -> bool:
-    """Return True if two tagged values are equal, apart from floats that differ by at most the tolerance.
+    """Return True if two tagged values are equal, except that floats may differ by the tolerance.
 
-    Numbers in sets and in keys have to be equal.
+    Numbers in sets and in keys must be equal.
     """
     if tolerance is None:
         return same(expected, value)
@@ -158,7 +158,7 @@ def within(expected: Any, value: Any, tolerance: float | None) -> bool:
 
 
 def close(value: float, expected: float, tolerance: float) -> bool:
-    """Return True if the error of a number is at most the tolerance, absolute or relative to the expected number."""
+    """Return True if the absolute error, or the error relative to ``expected``, is at most the tolerance."""
     try:
         return abs(value - expected) <= tolerance * max(1.0, abs(expected))
     except OverflowError:
@@ -178,7 +178,7 @@ def _sequence(item: Any) -> list[Any] | None:
 
 
 def _shape(item: Any) -> tuple[object, int]:
-    """Return the kind and the number of parts, which equal values share."""
+    """Return a value's kind and number of parts, which are the same for equal values."""
     if isinstance(item, dict):
         [(tag, body)] = item.items()
         return tag, len(body)
@@ -189,7 +189,7 @@ def _canonical(item: Any) -> str:
     if item is None or isinstance(item, (bool, str)):
         return json.dumps(item)
     if isinstance(item, (int, float)):
-        # Compare as int, because 2**53 + 1 and 2.0**53 must differ; the text of a large float stays short.
+        # Compare whole numbers as int, because 2**53 + 1 and 2.0**53 must differ. Keep the text of a large float short.
         whole = int(item)
         if abs(whole) < LARGE:
             return repr(whole) if item == whole else repr(item)
@@ -204,7 +204,7 @@ CANONICAL: Mapping[str, Callable[[Any], str]] = {
     "bytes": lambda body: f"b{body}",
     "dict": lambda pairs: f"{{{','.join(sorted(':'.join(map(_canonical, pair)) for pair in pairs))}}}",
     "float": lambda body: NAN if body == "nan" else body,
-    # Only `show` makes values with this tag.
+    # Only `show` creates values with this tag.
     "int": lambda body: body,
     "set": lambda body: f"<{','.join(sorted(map(_canonical, body)))}>",
     "tuple": lambda body: _canonical(body),
@@ -212,7 +212,7 @@ CANONICAL: Mapping[str, Callable[[Any], str]] = {
 
 
 def contains(container: Any, item: Any) -> bool:
-    """Return True if ``item in container`` for two tagged values; False if Python would raise."""
+    """Return ``item in container`` for two tagged values, or False if Python would raise an exception."""
     if isinstance(container, str):
         return isinstance(item, str) and item in container
     if isinstance(container, dict):
@@ -222,7 +222,7 @@ def contains(container: Any, item: Any) -> bool:
 
 
 def ordered(symbol: str, left: Any, right: Any) -> bool:
-    """Return ``left symbol right`` for one of `ORDER` and two tagged values; False if they have no order."""
+    """Return ``left symbol right`` for two tagged values and a key of `ORDER`, or False if they have no order."""
     try:
         return bool(ORDER[symbol](_orderable(left), _orderable(right)))
     except TypeError:
@@ -240,7 +240,7 @@ def _orderable(item: Any) -> Any:
 
 
 def near(symbol: str, item: Any, centre: float | int, literal: Any) -> bool:
-    """Return ``abs(item - centre) symbol literal`` for a tagged number ``item``; False for other values."""
+    """Return ``abs(item - centre) symbol literal`` if ``item`` is a tagged number, or False for any other value."""
     if isinstance(item, bool) or not isinstance(item, (int, float)):
         return False
     try:
@@ -250,13 +250,13 @@ def near(symbol: str, item: Any, centre: float | int, literal: Any) -> bool:
 
 
 def show(item: Any) -> str:
-    """Return a tagged value as a short text for a message."""
+    """Return a short text for a tagged value, for use in a message."""
     text = _canonical(_start(item)).replace(NAN, "nan")
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
 
 
 def _start(item: Any) -> Any:
-    """Return as much of the beginning of a tagged value as `show` can use."""
+    """Return the beginning of a tagged value that is long enough for `show`."""
     if isinstance(item, dict):
         return {tag: body if isinstance(body, str) else _start(body) for tag, body in item.items()}
     if isinstance(item, list):
@@ -267,7 +267,7 @@ def _start(item: Any) -> Any:
 
 
 def truth(item: Any) -> bool:
-    """Return True if Python treats a tagged value as true."""
+    """Return True if the value that ``item`` represents is truthy in Python."""
     if isinstance(item, dict):
         [(tag, body)] = item.items()
         return tag == "float" or bool(body)

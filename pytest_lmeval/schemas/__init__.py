@@ -1,7 +1,8 @@
-"""JSON Schemas (draft 2020-12) of input and output files, for editors and other programs.
+"""Provide JSON Schemas (draft 2020-12) of input and output files for editors and other programs.
 
-The validators in ``formats`` decide. Schemas of declarative files are made from the models that validate them. The
-other schemas are files here, ``NAME.json``, which a test compares with the validators.
+The validators in ``formats`` are authoritative. ``declarative.py`` makes the schemas of declarative files from the
+models that validate these files. The other schemas are files called ``NAME.json`` in this folder; tests compare them
+with the validators.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ _FOLDER = Path(__file__).parent
 
 
 def schema_names() -> tuple[str, ...]:
-    """Return the names of the schemas, sorted."""
+    """Return the sorted names of the schemas."""
     return tuple(sorted([*_OF_MODELS, *(path.stem for path in _FOLDER.glob("*.json"))]))
 
 
 def load_schema(name: str) -> dict[str, Any]:
-    """Return the schema called ``name``; raise UnknownName that lists the choices."""
+    """Return the schema called ``name``; for an unknown name, raise UnknownName that lists the choices."""
     if name not in schema_names():
         raise UnknownName("schema", name, schema_names())
     if name in _OF_MODELS:

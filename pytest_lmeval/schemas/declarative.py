@@ -1,4 +1,4 @@
-"""Make the JSON Schemas of task and data set files from the models that validate them."""
+"""Make the JSON Schemas of task and data set files from the models that validate these files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _PLACEHOLDER = {
     "pattern": r"^\s*<<\s*config\.[A-Za-z_][A-Za-z0-9_]*\s*>>\s*$",
     "description": "A parameter of config_spec.",
 }
-# These fields identify the members of a union, so none may be a placeholder.
+# These fields identify the members of a union, so a placeholder cannot replace them.
 _LITERAL = frozenset({"type", "op", "key", "config_spec"})
 
 
 def make_schema(name: str) -> dict[str, Any]:
-    """Return the schema of a ``task`` or a ``dataset``."""
+    """Return the schema of a task file or a data set file; ``name`` is ``task`` or ``dataset``."""
     is_task = name == "task"
     model: type[BaseModel] = DeclarativeFile if is_task else DatasetFile
     made = model.model_json_schema()
@@ -38,7 +38,7 @@ def make_schema(name: str) -> dict[str, Any]:
 
 
 def _tidy(value: Any) -> None:
-    """Remove keys for other tools, and titles that repeat the name of their field."""
+    """Remove keys that are only for other tools, and titles that repeat a field's name."""
     if isinstance(value, dict):
         value.pop("discriminator", None)
         value.pop("x-template", None)
@@ -60,7 +60,7 @@ def _admit_placeholders(part: dict[str, Any]) -> None:
 
 
 def _is_plain(field: dict[str, Any]) -> bool:
-    """Tell whether a parameter can replace the whole field, which holds plain values, not mappings."""
+    """Return True if a parameter can replace the whole field, because the field holds plain values, not mappings."""
     if "enum" in field or field.get("type") in ("boolean", "integer", "number"):
         return True
     items = field.get("items", {})

@@ -1,1 +1,1 @@
-"""The files of ``lmeval init``, and the settings files of pytest that it adds to."""
+"""Write the files of ``lmeval init``, and add its settings to pytest's configuration files."""

@@ -1,4 +1,4 @@
-"""The first task or eval of a new project."""
+"""Create the first task or eval of a new project."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _FILES = Path(__file__).with_name("files")
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Files by their path in the project, and the paths to run.
+    """The text of each file by its path in the project, and the paths to run.
 
-    ``imports`` means that the files import modules of the project. ``has_ids`` means that each example has an id, by
-    which it can be paired after its prompt changes.
+    ``imports`` means that the files import modules of the project. ``has_ids`` means that each example has an id, so
+    that comparisons can pair it by id after its prompt changes.
     """
 
     files: Mapping[str, str]
@@ -31,9 +31,9 @@ class Beginning:
 
 
 def beginning(folder: Path, model: ChosenModel, rows: QuestionRows | None, *, function: bool) -> Beginning:
-    """Return an eval function, a task over the user's rows, or a small task of questions.
+    """Return an eval function, a task over the user's rows, or small tasks with sample questions.
 
-    A project with the toy model gets tasks that the toy model can answer; any other project gets common questions.
+    A project with the toy model gets questions that the toy model can answer; any other project gets general questions.
     """
     if function:
         return _function(folder, model, rows)
@@ -61,7 +61,7 @@ def _function(folder: Path, model: ChosenModel, rows: QuestionRows | None) -> Be
 
 
 def _task_of_rows(folder: Path, rows: QuestionRows) -> Beginning:
-    """Return a data file that reads the rows in place; each row is a test."""
+    """Return a task file that reads the user's rows from their file; each row is a test."""
     for column in (rows.question, rows.answer):
         if not (column.isascii() and column.isidentifier()):
             raise UsageError(f"--from {rows.path}: a template cannot name the column {column!r}; rename it to a word")

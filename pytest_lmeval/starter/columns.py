@@ -1,4 +1,4 @@
-"""Find the columns for question and answer in a file of rows, and the kind of the answers."""
+"""Find the question and answer columns in a file of rows, and detect labels and numbers."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _NUMBER = re.compile(r"\s*[-+]?\d[\d,]{0,30}(\.\d{1,30})?\s*")
 
 @dataclass(frozen=True, slots=True)
 class QuestionRows:
-    """A file of rows: its columns for the question and for the answer, and the answers, each as text.
+    """A file of rows: the names of its question and answer columns, and all answers as text.
 
-    ``id`` is a template whose text is unique for each row. ``id`` is "" for the column ``id``, and None if two rows are
-    equal.
+    ``id`` is a template that gives each row a unique id. ``id`` is "" if the file has a suitable column ``id``, and
+    None if no template is unique.
     """
 
     path: Path
@@ -37,10 +37,10 @@ class QuestionRows:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The distinct answers if there are only a few, as in a classification; otherwise an empty tuple."""
+        """The distinct answers if there are only a few, as in a classification, or else an empty tuple."""
         labels = tuple(sorted(dict.fromkeys(self.answers)))
         are_labels = len(labels) <= min(_MOST_LABELS, len(self.answers) // 2)
-        # Labels become part of a template and a prompt.
+        # Labels become part of a template and a prompt, so they must be simple.
         return labels if are_labels and all(_LABEL.fullmatch(label) for label in labels) else ()
 
     @property
@@ -50,9 +50,9 @@ class QuestionRows:
 
 
 def read_columns(path: Path, question: str = "", answer: str = "") -> QuestionRows:
-    """Return the rows of a file; ``question`` and ``answer`` name the columns if they do not have usual names.
+    """Read a file of rows; ``question`` and ``answer`` name the columns if these have unusual names.
 
-    Raises UsageError if the file cannot be read, has no rows, or has no clear column for the question or the answer.
+    Raises UsageError if the file cannot be read, has no rows, or has no unambiguous question or answer column.
     """
     if path.suffix not in SUFFIXES:
         raise UsageError(f"--from {path}: expected a file that ends in {', '.join(SUFFIXES)}")
@@ -73,7 +73,7 @@ def read_columns(path: Path, question: str = "", answer: str = "") -> QuestionRo
 
 
 def _id_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str | None:
-    """Return the ``id`` of QuestionRows: the column ``id``, else another column of short texts, else a hash."""
+    """Return ``QuestionRows.id``: the column ``id``, or else another column of short, unique texts, or else a hash."""
     if _are_names([row.get("id") for row in rows]):
         return ""
     for name in columns:

@@ -1,4 +1,4 @@
-"""The model of a new project, and its settings in the project's files."""
+"""Parse the model that the user chooses for a new project, and derive its settings."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _ON_THIS_MACHINE = re.compile(r"localhost|127\.[\d.]+|\[?::1\]?|0\.0\.0\.0")
 
 @dataclass(frozen=True, slots=True)
 class ChosenModel:
-    """The values of ``--model`` and ``--base-url``; made by :func:`parse_model`.
+    """The values of ``--model`` and ``--base-url``, as :func:`parse_model` returns them.
 
-    ``named`` is the model in the requests of an eval function, if the adapter takes it from them.
+    ``named`` is the model that an eval function names in its requests, if the adapter has no model of its own.
     """
 
     spec: str
@@ -33,35 +33,35 @@ class ChosenModel:
 
     @property
     def kind(self) -> str:
-        """The adapter: ``toy``, ``openai``, ``anthropic``, ``hf``, or ``object`` for a ``module:Object``."""
+        """The kind of adapter: ``toy``, ``openai``, ``anthropic``, ``hf``, or ``object`` for a ``module:Object``."""
         kind = self.spec.partition(":")[0]
         return kind if kind in ("toy", "openai", "anthropic", "hf") else "object"
 
     @property
     def profile(self) -> str:
-        """The name of the profile for the address, "" without an address."""
+        """The name of the profile that stores the address, or "" if there is no address."""
         last = re.split("[/:]", self.spec)[-1] or "app"
         return safe_name(last, "app") if self.base_url else ""
 
     @property
     def key(self) -> str:
-        """The environment variable of the API key, "" for a server on this machine."""
+        """The environment variable of the API key, or "" for a server on this machine and for other adapters."""
         return "" if self.is_local else _KEYS.get(self.kind, "")
 
     @property
     def is_local(self) -> bool:
-        """True if the server is on this machine, which other machines cannot reach."""
+        """True if the server's address is on this machine, so that other machines cannot reach it."""
         return bool(_ON_THIS_MACHINE.fullmatch(urlsplit(self.base_url).hostname or ""))
 
     @property
     def folder(self) -> Path | None:
-        """The folder of an ``hf`` model; None for a model on the hub, and for other adapters."""
+        """The folder of a local ``hf`` model, or None for a model on the hub or another adapter."""
         name = self.spec.partition(":")[2]
         return Path(name).expanduser() if self.kind == "hf" and name.startswith(("/", ".", "~")) else None
 
 
 def parse_model(spec: str, base_url: str = "") -> ChosenModel:
-    """Return the model; raise UsageError, with the choices, for an invalid spec or address."""
+    """Return the model for a spec and an address; raise UsageError for an invalid spec or address."""
     model = ChosenModel(spec, base_url.rstrip("/"))
     kind, colon, name = spec.partition(":")
     known = spec == "toy" or (kind in ("openai", "anthropic", "hf") and name) or _OBJECT.fullmatch(spec)
@@ -75,15 +75,15 @@ def parse_model(spec: str, base_url: str = "") -> ChosenModel:
 
 
 def of_application(model: ChosenModel) -> ChosenModel:
-    """Return the model for an application that names it in each request; without a server, return it unchanged."""
+    """Return the model for an application that names it in each request; return a model without a server unchanged."""
     kind, _, name = model.spec.partition(":")
     return replace(model, spec=f"{kind}:", named=name) if kind in _KEYS else model
 
 
 def check_module(model: ChosenModel, folder: Path, pythonpath: str | Sequence[str] = ()) -> None:
-    """Raise UsageError if the model is an object of a module that is neither in the project nor installed.
+    """Raise UsageError if the model is in a module that is neither in the project nor installed.
 
-    ``pythonpath`` is the ini option of that name: folders to search in addition to the project and its ``src``.
+    ``pythonpath`` is pytest's ini option: folders to search in addition to the project and its ``src``.
     """
     top = model.spec.partition(":")[0].partition(".")[0]
     if model.kind != "object" or find_spec(top) is not None:

@@ -1,4 +1,4 @@
-"""Read the settings files of a project, and add lines to them without changing existing content."""
+"""Read a project's settings files, and add lines without changing existing content."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ FILES: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "tox.ini": (("pytest",),),
     "setup.cfg": (("tool:pytest",),),
 }
-"""The files that may configure pytest, each with its tables, in pytest's order: the first file with a table wins."""
+"""The files that may configure pytest, with their tables, in pytest's order; pytest uses the first file with a
+table."""
 ALONE = frozenset({"pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini"})
-"""The files that win even without a table."""
+"""The files that pytest uses even if they have no table."""
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file, "" if it does not exist; raise UsageError if it cannot be read."""
+    """Return the text of a file, or "" if it does not exist; raise UsageError if it cannot be read."""
     try:
         return path.read_text("utf-8") if path.exists() else ""
     except (OSError, ValueError) as error:
@@ -40,7 +41,7 @@ def parsed(path: Path, text: str) -> dict[str, Any]:
             import tomllib
 
             return tomllib.loads(text)
-        # As in pytest, there is no interpolation, and a value may continue on indented lines.
+        # As in pytest, do not interpolate values; a value may continue on indented lines.
         parser = configparser.RawConfigParser(strict=False)
         parser.read_string(text)
     except (ValueError, configparser.Error) as error:
@@ -49,9 +50,10 @@ def parsed(path: Path, text: str) -> dict[str, Any]:
 
 
 def pytest_settings(folder: Path) -> tuple[Path, tuple[str, ...], Mapping[str, Any]]:
-    """Return the file that configures pytest in ``folder``, its table, and the content of the table.
+    """Return the file that configures pytest in ``folder``, the name of its table, and the table's content.
 
-    By default, the table is ``tool.pytest.ini_options`` of ``pyproject.toml``, which may not exist yet.
+    If no file configures pytest, return the table ``tool.pytest.ini_options`` of ``pyproject.toml``, which may not
+    exist.
     """
     for name, tables in FILES.items():
         path = folder / name
@@ -63,7 +65,7 @@ def pytest_settings(folder: Path) -> tuple[Path, tuple[str, ...], Mapping[str, A
 
 
 def with_keys(path: Path, text: str, table: tuple[str, ...], keys: Mapping[str, Any]) -> str | None:
-    """Return ``text`` with ``keys`` at the head of its table, or None if adding lines is not enough."""
+    """Return ``text`` with ``keys`` added at the start of the table, or None if the file needs other changes."""
     toml = path.suffix == ".toml"
     lines = "".join(f"{key} = {json.dumps(value) if toml else value}\n" for key, value in keys.items())
     name = ".".join(table)
@@ -77,7 +79,7 @@ def with_keys(path: Path, text: str, table: tuple[str, ...], keys: Mapping[str, 
 
 
 def in_table(path: Path, text: str, table: tuple[str, ...]) -> Mapping[str, Any]:
-    """Return a table of a settings file, empty if it does not exist."""
+    """Return a table of a settings file, or an empty mapping if the table does not exist."""
     return inner(parsed(path, text), table) or {}
 
 

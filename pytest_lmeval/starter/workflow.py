@@ -1,4 +1,4 @@
-"""The workflow of a new project: install the project, run against the baseline, and comment on the pull request."""
+"""Create a workflow that runs a project's evals against the baseline, and comments on the pull request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def evals_workflow(folder: Path, model: ChosenModel, paths: Sequence[str]) -> st
     text = Path(__file__).with_name("files").joinpath("evals.yml").read_text("utf-8")
     key = model.key
     secrets = f"        env:\n          {key}: ${{{{ secrets.{key} }}}}\n" if key else ""
-    # A pull request from a fork has no secrets: its run would fail without the key.
+    # A pull request from a fork has no access to secrets, so its run would fail without the key.
     own = "github.event.pull_request.head.repo.full_name == github.repository"
     condition = f"    if: github.event_name != 'pull_request' || {own}\n" if key else ""
     local = "          # The model's address is this machine's own: name one that the job can reach.\n"
@@ -46,7 +46,7 @@ def _install(folder: Path, model: ChosenModel) -> str:
 
 
 def origin() -> str:
-    """Return the address that this package was installed from, "" for an index or a local file."""
+    """Return the address from which this package was installed, or "" for a package index or a local file."""
     address, revision = _recorded().get("url", ""), _recorded().get("vcs_info", {})
     if not isinstance(address, str) or not address.startswith("https://"):
         return ""
@@ -54,12 +54,12 @@ def origin() -> str:
 
 
 def comes_from_here() -> bool:
-    """Return True if this package was installed from a local folder or file, which no workflow can reach."""
+    """Return True if this package was installed from a local folder or file, which a workflow cannot access."""
     return str(_recorded().get("url", "")).startswith("file:")
 
 
 def _recorded() -> dict[str, Any]:
-    """Return the installer's record of the package's origin."""
+    """Return the installer's record of this package's origin, or an empty dict if there is no record."""
     try:
         found = json.loads(distribution(_PACKAGE).read_text("direct_url.json") or "{}")
     except (PackageNotFoundError, ValueError):

@@ -1,6 +1,6 @@
 """Write the files of ``lmeval init``: the model's settings, a first task or eval, and a workflow for pull requests.
 
-Files that already exist stay unchanged, and are reported.
+Existing tasks and workflows stay unchanged. Settings files and ``.gitignore`` only gain lines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WORKFLOW = ".github/workflows/evals.yml"
 
 @dataclass(frozen=True, slots=True)
 class StarterFile:
-    """A file of the starter: its new text, or None if the file stays unchanged, and a note."""
+    """A starter file: its new text (None if the file stays unchanged), and a note."""
 
     path: Path
     text: str | None
@@ -29,9 +29,9 @@ class StarterFile:
 
 
 def write_starter(folder: Path, model: ChosenModel, beginning: Beginning) -> list[StarterFile]:
-    """Write the starter's files below ``folder``, which need not exist; return the result for each.
+    """Write the starter's files in ``folder``, which need not exist; return a result for each file.
 
-    Raises UsageError if a file cannot be read or written; if a path is blocked, this writes nothing.
+    Raises UsageError if a file cannot be read or written. If something blocks a path, write nothing.
     """
     changes = [
         *_new(folder, {**beginning.files, _WORKFLOW: evals_workflow(folder, model, beginning.paths)}),
@@ -58,11 +58,11 @@ def _new(folder: Path, files: Mapping[str, str]) -> Iterator[StarterFile]:
 
 
 def _settings(folder: Path, model: ChosenModel, beginning: Beginning) -> Iterator[StarterFile]:
-    """Yield the pytest setting that names the model, and the profile of a model that has an address."""
+    """Yield pytest's settings file with the model's name, and the profile of a model that has an address."""
     path, table, found = pytest_settings(folder)
-    # Without any configuration of pytest, evals could not import the project.
+    # If pytest has no configuration, evals cannot import the project.
     beside = {} if found or path.name != "pyproject.toml" or not beginning.imports else {"pythonpath": ["."]}
-    # Such a project edits its prompts: pair examples by id.
+    # Users of such a project edit its prompts, so pair examples by id.
     pairs = {"lm_pair_by": "id"} if beginning.has_ids else {}
     wanted: list[tuple[Path, tuple[str, ...], dict[str, Any]]] = [
         (path, table, {"lm_adapter": model.profile or model.spec, **pairs, **beside})
@@ -91,7 +91,7 @@ def _settings(folder: Path, model: ChosenModel, beginning: Beginning) -> Iterato
 
 
 def _ignored(folder: Path) -> Iterator[StarterFile]:
-    """Yield ``.gitignore`` with lines for the files of a run, and for environments in the folder."""
+    """Yield ``.gitignore`` with lines for a run's files, and for virtual environments in ``folder``."""
     path = folder / ".gitignore"
     text = read_text(path)
     there = {line.strip().strip("/") for line in text.splitlines()}
@@ -103,7 +103,7 @@ def _ignored(folder: Path) -> Iterator[StarterFile]:
 
 
 def _in_the_way(target: Path) -> list[Path]:
-    """Return the target if it is not a file, and the parents that are not folders."""
+    """Return the target if it exists but is not a file, and those of its parents that are not folders."""
     is_blocked = not target.is_file() and (target.exists() or target.is_symlink())
     taken = [target] if is_blocked else []
     return taken + [parent for parent in target.parents if parent.exists() and not parent.is_dir()]

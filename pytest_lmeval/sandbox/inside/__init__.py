@@ -1,6 +1,6 @@
-"""The modules that run inside the child process, started by path and without the rest of the package.
+"""Modules that run inside the child process, which imports them by path, without the rest of the package.
 
-The modules import nothing from above this folder, and little from the standard library, because every program pays for
-each import. Each file sets ``TYPE_CHECKING`` itself, because importing ``typing`` takes as long as starting the
-interpreter.
+The modules import nothing from outside this folder except a few modules of the standard library, because each import
+delays every program. Each file sets ``TYPE_CHECKING`` itself, because the import of ``typing`` takes as long as the
+start of the interpreter.
 """

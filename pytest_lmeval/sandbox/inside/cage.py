@@ -1,8 +1,8 @@
-"""Confine the server and, more tightly, each program.
+"""Confine the server, and confine each program more tightly.
 
-A confined program may reach the standard library, the libraries it needs, and its working folder. The server applies a
-thousand precise rules once. Each program adds a dozen rules that name whole folders and hide the working folders of
-other programs. The kernel grants access only if both sets of rules grant it.
+A confined program may access the standard library, the libraries that it needs, and its working folder. The server
+applies a thousand precise rules once. Each program adds a dozen rules that name whole folders, and deny access to the
+working folders of other programs. The kernel grants access only if both sets of rules grant it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-# A program has stdin, stdout, stderr, requests and results.
+# A program has the descriptors stdin, stdout, stderr, requests and results.
 ENDS = 5
 CLOSE_RANGE = 436
 
 SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64")
 INSTALLED = ("dist-packages", "site-packages")
-# Files that the standard library reads: random numbers, paths of libraries, file types, locales, OpenSSL, time zones.
+# Files that the standard library reads for random numbers, library paths, file types, locales, OpenSSL and time zones.
 DATA = """
 /dev/random /dev/urandom /dev/zero /etc/ld.so.cache /etc/mime.types /etc/ssl/openssl.cnf /usr/lib/locale
 /usr/lib/ssl/openssl.cnf /usr/share/locale/locale.alias /usr/share/zoneinfo
@@ -31,7 +31,7 @@ DATA = """
 
 
 class Cage:
-    """The parts of the confinement that the server prepares once for all its programs."""
+    """The confinement that the server prepares once for all of its programs."""
 
     def __init__(self, root: str, links: str, packages: Sequence[str]) -> None:
         self._root = root
@@ -39,12 +39,12 @@ class Cage:
         self._links = links
 
     def close_server(self) -> list[tuple[str, str]]:
-        """Confine this process permanently; return the layers that failed, each with the reason."""
+        """Confine this process permanently; return each layer that failed, with the reason."""
         steps = {"capabilities": kernel.drop_capabilities, "landlock": self._landlock, "seccomp": self._seccomp}
         return [failed for name, step in steps.items() if (failed := attempt(name, step))]
 
     def close_program(self, folder: str, limits: Mapping[str, float], server: int) -> tuple[str, str] | None:
-        """Confine this process to one working folder permanently; return the first failed layer, and the reason."""
+        """Confine this process permanently to one working folder; return the first layer that failed, and why."""
         return (
             layers.prepare(["tree"], limits)
             or attempt("tree", _check_parent, server)
@@ -71,24 +71,24 @@ class Cage:
 
 
 def _check_parent(server: int) -> None:
-    # A server that died before this process asked for the signal will never send it.
+    # If the server died before this process requested the death signal, the signal will never come.
     if os.getppid() != server:
         raise OSError("the server is gone")
 
 
 def rules_of_server(root: str, packages: Sequence[str]) -> list[landlock.Rule]:
-    """Return the rules of the server, whose working folders are below ``root``."""
+    """Return the rules for the server; ``root`` contains the programs' working folders."""
     rules = [landlock.rule(path, landlock.LIST) for path in _standard_library()]
     rules += [landlock.rule(path, landlock.READ) for path in _readable(packages)]
-    # The server reads which files its programs hold open.
+    # The server looks up the files that its programs have open.
     rules += [landlock.rule(os.devnull, landlock.DEVICE), landlock.rule("/proc", landlock.READ)]
-    # If the parent is killed, the server removes the folders.
+    # If the parent is killed, the server removes ``root``.
     rules.append(landlock.rule(os.path.dirname(root), landlock.REMOVE_DIR))
     return _found([*rules, landlock.rule(root, landlock.WORK)])
 
 
 def rules_of_program(links: str, packages: Sequence[str]) -> list[landlock.Rule]:
-    """Return the rules of a program, without its working folder."""
+    """Return the rules for a program, except the rule for its working folder."""
     folders = [*_standard_library(), *_library_folders(), *DATA.split(), sys.executable, links, *packages]
     rules = [landlock.rule(path, landlock.READ) for path in folders]
     return _found([*rules, landlock.rule(os.devnull, landlock.DEVICE)])
@@ -101,7 +101,7 @@ def _found(rules: Iterable[landlock.Rule | None]) -> list[landlock.Rule]:
 def _readable(packages: Sequence[str]) -> Iterable[str]:
     yield from (*DATA.split(), sys.executable, *packages)
     for folder in _standard_library():
-        # Installed packages may hold tasks with their answers: allow only the requested packages.
+        # Installed packages may contain tasks and their answers, so allow only the requested packages.
         yield from (entry for entry in _entries(folder) if os.path.basename(entry) not in INSTALLED)
     for folder in _library_folders():
         yield from (entry for entry in _entries(folder) if ".so" in os.path.basename(entry))
@@ -116,7 +116,7 @@ def _library_folders() -> list[str]:
     named = os.environ.get("LD_LIBRARY_PATH", "").split(":")
     folders = [*SYSTEM, *own, *filter(os.path.isabs, named)]
     triplet = getattr(sys.implementation, "_multiarch", "")
-    # Many of these folders are links to one another.
+    # Many of these folders are links to each other.
     found = {os.path.realpath(os.path.join(folder, part)) for folder in folders for part in ("", triplet)}
     return sorted(filter(os.path.isdir, found))
 

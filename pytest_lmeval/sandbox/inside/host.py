@@ -1,7 +1,7 @@
-"""Run the program in this process, and answer one request at a time with values.
+"""Run a program in this process, and answer one request at a time with values.
 
-A program may find anything in this process, through frames or the garbage collector, so no expected value and no
-verdict ever enters the process. The only secret in this process is the token that reports the end of a script
+A program can find any object in this process through frames or the garbage collector, so no expected value and no
+verdict may enter the process. The only secret in the process is the token that reports the end of a script
 (`Host.script`).
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, NoReturn
 
-# The default of Python is 1000. Programs of benchmarks recurse along their input.
+# Python's default is 1000, but programs for benchmarks may recurse once per element of their input.
 RECURSION = 20_000
 LONGEST_TEXT = 500
 MODULE = "program"
@@ -31,7 +31,7 @@ ENDS_OF_LOOPS = ("StopAsyncIteration", "StopIteration")
 
 
 def serve(request: int, result: int, missing: tuple[str, str] | None) -> NoReturn:
-    """Answer requests until the pipe ends; if a layer is ``missing``, report it and exit."""
+    """Answer requests until the pipe ends; if a layer is ``missing``, report that and exit."""
     if missing:
         wire.reply(result, "missing", *missing)
         _exit(1)
@@ -39,10 +39,10 @@ def serve(request: int, result: int, missing: tuple[str, str] | None) -> NoRetur
     sys.argv = ["program.py"]
     sys.path.insert(0, "")
     sys.setrecursionlimit(RECURSION)
-    # The limit of CPU time ends long conversions, too.
+    # The limit on CPU time also ends long conversions.
     sys.set_int_max_str_digits(0)
     sys.dont_write_bytecode = True
-    # An interpreter that was started with `-S` lacks these names.
+    # An interpreter started with `-S` lacks these names.
     builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]
     Host(request, result).run()
 
@@ -68,7 +68,7 @@ class Host:
                 _exit(0)
             answer = self._answer(message)
             self._flush()
-            # A program that forked returns here twice; only the first process may answer.
+            # If the program forked, two processes return here, but only the original process may answer.
             if getpid() != pid:
                 _exit(0)
             self._reply(answer)
@@ -85,7 +85,7 @@ class Host:
         try:
             wire.reply(self.result, *answer)
         except BaseException as error:
-            # The size of the value may raise MemoryError or RecursionError.
+            # A large value may cause a MemoryError or RecursionError.
             wire.reply(self.result, "unfit", _describe(error)[1])
 
     def _flush(self) -> None:
@@ -93,11 +93,11 @@ class Host:
             try:
                 stream.flush()
             except BaseException:
-                # The program closed or replaced it; only its own output is lost.
+                # The program closed or replaced the stream; only the program's own output is lost.
                 continue
 
     def load(self, source: str) -> tuple[Any, ...]:
-        """Import the program as a module that is not ``__main__``; return the names of its callables."""
+        """Execute the program as a module that is not ``__main__``; return the names of its callables."""
         code = _compile(source)
         if isinstance(code, str):
             return "syntax", code
@@ -107,7 +107,7 @@ class Host:
         return "loaded", names
 
     def call(self, name: str, args: list[Any], kwargs: Any) -> tuple[Any, ...]:
-        """Return the value of one call, and the arguments if the call changed them."""
+        """Call a function; return its value, and the positional arguments if the call changed them."""
         owner, _, method = name.partition(".")
         if owner not in self.namespace:
             return "raised", "NameError", f"NameError: the program defines no {owner!r}"
@@ -118,11 +118,11 @@ class Host:
         return "value", value, _changed(positional, before)
 
     def evaluate(self, source: str) -> tuple[Any, ...]:
-        """Return the value of one expression in the program's namespace."""
+        """Evaluate one expression in the program's namespace, and return its value."""
         return "value", eval(compile(source, "<target>", "eval", dont_inherit=True), self.namespace), None
 
     def script(self, source: str, token: str, stdin: str) -> tuple[Any, ...]:
-        """Run the program as ``__main__`` to its end, including threads and exit handlers."""
+        """Run the program as ``__main__`` to its end, including its threads and exit handlers."""
         code = _compile(source)
         if isinstance(code, str):
             return "syntax", code
@@ -139,15 +139,15 @@ class Host:
             return _describe(error) if error.code not in (None, 0) else ("SystemExit", "SystemExit: 0")
         except BaseException as error:
             trace = error.__traceback__
-            # Drop this frame, so that the trace begins in the program.
+            # Drop this frame, so that the traceback begins in the program.
             own = error.with_traceback(trace.tb_next if trace else None)
             self.excepthook(type(own), own, own.__traceback__)
             return _describe(error)
         return "", ""
 
     def tests(self, source: str, entry_point: str, names: list[str]) -> tuple[Any, ...]:
-        """Run ``check(candidate)`` here; the program's functions are calls into its own process."""
-        # The program's own `abs` must not replace that of the tests.
+        """Run ``check(candidate)`` here; proxies forward calls to the program's process."""
+        # A function of the program called `abs`, for example, must not replace the built-in in the tests.
         lent = {name for name in names if name.isidentifier() and name not in self.builtins and name[:2] != "__"}
         proxies = {name: Proxy(name, self.request, self.result) for name in lent | {entry_point}}
         module = _module("tests").__dict__
@@ -161,12 +161,12 @@ def _compile(source: str) -> CodeType | str:
     try:
         return compile(source, "<program>", "exec", dont_inherit=True)
     except Exception as error:
-        # NUL bytes, lone surrogates and deep nesting raise other exceptions than SyntaxError.
+        # NUL bytes, lone surrogates and deep nesting raise exceptions other than SyntaxError.
         return _describe(error)[1]
 
 
 def _feed(text: str) -> None:
-    """Make ``text`` the stdin of this process, as a file; a pipe would have to be filled while the program runs."""
+    """Make ``text`` the stdin of this process; use a file, because a pipe cannot hold a long text."""
     file = open_file(STDIN, O_RDWR | O_CREAT | O_EXCL, 0o600)
     unlink(STDIN)
     data = memoryview(text.encode("utf-8", "surrogatepass"))
@@ -198,12 +198,12 @@ def _finish() -> None:
             threading._shutdown()
         atexit._run_exitfuncs()
     except BaseException:
-        # Python ignores these exceptions at its exit, too.
+        # Python also ignores these exceptions when it exits.
         return
 
 
 def _describe(error: BaseException) -> tuple[str, str]:
-    """Return the name of the exception's type, and the name with the exception's text."""
+    """Return the name of an exception's type, and a description with the name and the exception's text."""
     name = type.__dict__["__name__"].__get__(type(error))
     try:
         text = str.__str__(str(error))
@@ -213,18 +213,18 @@ def _describe(error: BaseException) -> tuple[str, str]:
 
 
 class CandidateError(Exception):
-    """The program raised its own exception, or returned a value that is not plain data."""
+    """The program raised an exception that the tests cannot raise again, or returned a value that is not plain data."""
 
 
 class Proxy:
-    """A function of the program, as the tests see it: the parent forwards its calls to the program's process."""
+    """Represents a function of the program in the tests; the parent forwards calls to the program's process."""
 
     def __init__(self, name: str, request: int, result: int) -> None:
         self.__name__ = self.__qualname__ = name
         self._pipes = request, result
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return or raise as the program's function does, and make the same changes to the arguments."""
+        """Return or raise the result of the program's function, and change the arguments as the function did."""
         request, result = self._pipes
         wire.reply(result, "call", self.__name__, list(args), kwargs)
         kind, *parts = wire.receive(request)
@@ -240,9 +240,9 @@ def _exception(kind: str, name: str, text: str = "") -> Exception:
     if kind != "raised":
         return CandidateError(name)
     builtin = getattr(builtins, name, None)
-    # An exception that ends a loop would end a loop of the tests, and skip their remaining checks.
+    # An exception that ends loops could end a loop in the tests, and skip the remaining checks.
     if isinstance(builtin, type) and issubclass(builtin, Exception) and name not in ENDS_OF_LOOPS:
-        # Use __new__, because some exceptions cannot be made from one string.
+        # Use __new__, because some exceptions need other arguments than one string.
         made = builtin.__new__(builtin)
         made.args = (text.removeprefix(f"{name}: "),)
         return made

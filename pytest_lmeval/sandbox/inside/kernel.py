@@ -1,4 +1,4 @@
-"""Make system calls that Python has no function for, and drop the powers of root permanently."""
+"""Make system calls for which Python has no function, and drop root's capabilities permanently."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _syscall = _libc.syscall
-# Without this declaration, a pointer that is passed as an int would lose its upper half.
+# Without this declaration, a pointer passed as an int would lose its upper half.
 _syscall.argtypes = [ctypes.c_long] * 7
 _syscall.restype = ctypes.c_long
 _prctl = _libc.prctl
@@ -29,7 +29,7 @@ def syscall(number: int, *arguments: int) -> int:
 
 
 def prctl(option: int, *arguments: int) -> int:
-    """Make the system call prctl; raise OSError if it fails."""
+    """Make the ``prctl`` system call; raise OSError if it fails."""
     return _checked(_prctl(option, *arguments, *[0] * (4 - len(arguments))), f"prctl {option}")
 
 
@@ -41,19 +41,19 @@ def _checked(result: int, what: str) -> int:
 
 
 def drop_capabilities() -> None:
-    """Drop every capability, also from the bounding set if that is allowed; forbid gaining any."""
+    """Drop all capabilities, also from the bounding set if possible, and keep this process from gaining others."""
     machine = os.uname().machine
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     header = (ctypes.c_uint32 * 2)(VERSION_3, 0)
-    # Effective, permitted and inheritable, 32 bits at a time.
+    # The effective, permitted and inheritable sets: 32 bits of each, then the other 32 bits.
     sets = (ctypes.c_uint32 * 6)()
     syscall(CAPGET[machine], ctypes.addressof(header), ctypes.addressof(sets))
     for capability in range(MOST if sets[0] >> CAP_SETPCAP & 1 else 0):
         try:
             prctl(PR_CAPBSET_READ, capability)
         except OSError:
-            # This kernel has no further capabilities.
+            # The kernel has no further capabilities.
             break
         prctl(PR_CAPBSET_DROP, capability)
     ctypes.memset(sets, 0, ctypes.sizeof(sets))

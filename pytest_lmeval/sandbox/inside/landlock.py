@@ -1,7 +1,7 @@
-"""Limit the files that a process may reach, with the kernel's Landlock.
+"""Limit the files that a process may access, with the kernel's Landlock.
 
-Landlock does not hide whether a file exists or what ``stat`` returns, and does not prevent a change of the working
-folder. The filter on system calls denies changes to modes, owners, times and attributes.
+Landlock hides neither the existence of a file nor the result of ``stat``, and does not prevent changes of the working
+folder. The system call filter denies changes to modes, owners, times and attributes.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 GET_VERSION = 1
 PATH_BENEATH = 1
-# This flag keeps denials out of the machine's audit log.
+# This flag keeps denied calls out of the machine's audit log.
 QUIET = 1
 
 WRITE_FILE, READ_FILE, LIST, TRUNCATE = 1 << 1, 1 << 2, 1 << 3, 1 << 14
 REMOVE_DIR, REMOVE_FILE, MAKE_DIR, MAKE_REG, MAKE_FIFO, MAKE_SYM, REFER = (1 << n for n in (4, 5, 7, 8, 10, 12, 13))
-# The rights that a rule on a file may grant. The first right is to execute, the last is ioctl on a device.
+# The rights that a rule for a file may grant. The first right is execution, and the last is ioctl on a device.
 OF_FILES = 1 << 0 | WRITE_FILE | READ_FILE | TRUNCATE | 1 << 15
 
 READ = READ_FILE | LIST
 DEVICE = READ_FILE | WRITE_FILE | TRUNCATE
 WORK = READ | DEVICE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG | MAKE_FIFO | MAKE_SYM | REFER
 
-# The number of rights on files, by version of the kernel's interface.
+# The number of file rights, by the version of the kernel's interface.
 RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}
 NEWEST_RIGHTS = 16
 BIND_AND_CONNECT = 3
@@ -41,12 +41,12 @@ Rule = tuple[int, int]
 
 
 def abi() -> int:
-    """Return the version of Landlock in this kernel; raise OSError if the kernel has no Landlock."""
+    """Return the kernel's version of Landlock; raise OSError if the kernel has no Landlock."""
     return kernel.syscall(CREATE_RULESET, 0, 0, GET_VERSION)
 
 
 def rule(path: str, rights: int) -> Rule | None:
-    """Return a rule that grants ``rights`` at and below ``path``; None if the path cannot be opened."""
+    """Return a rule that grants ``rights`` to ``path`` and everything below it, or None if it cannot be opened."""
     try:
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
@@ -55,12 +55,13 @@ def rule(path: str, rights: int) -> Rule | None:
 
 
 def restrict(version: int, rules: Iterable[Rule]) -> None:
-    """Deny this process, and its forks, everything that no rule grants; raise OSError if that fails.
+    """Deny this process and its forks all access that no rule grants; raise OSError if that fails.
 
-    If the kernel can, also deny TCP, and abstract sockets and signals to processes outside the restriction.
+    If the kernel supports it, also deny TCP, and deny abstract sockets and signals to processes outside the
+    restriction.
     """
     handled = (1 << RIGHTS.get(version, NEWEST_RIGHTS)) - 1
-    # An older kernel accepts zeros in the fields that it does not know.
+    # An older kernel accepts zeros in fields that it does not know.
     attributes = _buffer("QQQ", handled, BIND_AND_CONNECT * (version >= 4), SIGNALS_AND_SOCKETS * (version >= 6))
     ruleset = kernel.syscall(CREATE_RULESET, ctypes.addressof(attributes), len(attributes), 0)
     try:

@@ -1,4 +1,4 @@
-"""The layers that a child applies to itself before it receives a program."""
+"""Apply layers of confinement to this process before it receives a program."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 SIGKILL = 9
 MOST_SIGNALS = 256
-# Room for calls from Python through C to Python, as deep as the host allows.
+# The stack for calls from Python through C to Python, at the host's recursion limit.
 STACK_BYTES = 64 * 1024 * 1024
 
 
 def attempt(name: str, step: Callable[..., object], *arguments: Any) -> tuple[str, str] | None:
-    """Apply the layer ``name``; if that fails, return its name and the reason."""
+    """Apply the layer ``name``; if that fails, return the layer's name and the reason."""
     try:
         step(*arguments)
     except (KeyError, OSError, ValueError) as error:
@@ -38,19 +38,19 @@ def _apply(name: str, limits: Mapping[str, float]) -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent dies, even in another session."""
+    """Become the parent of each descendant whose parent dies, even in another session."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def _limits(limits: Mapping[str, float]) -> None:
-    # The supervisor's clock is finer, but the program can stop the supervisor.
+    # The supervisor measures CPU time more precisely, but the program can stop the supervisor.
     _cap(resource.RLIMIT_CPU, math.ceil(limits["cpu_s"]) + 1)
     _cap(resource.RLIMIT_CORE, 0)
     _cap(resource.RLIMIT_FSIZE, limits["file_bytes"])
     _cap(resource.RLIMIT_NOFILE, limits["open_files"])
     _raise_stack()
     if sys.platform == "linux":
-        # All processes of a user share one queue: a program that fills it would take it from the others.
+        # All processes of a user share one signal queue, so a program must not fill the queue.
         _cap(resource.RLIMIT_SIGPENDING, MOST_SIGNALS)
     if "memory_bytes" in limits:
         _cap(resource.RLIMIT_AS, limits["memory_bytes"])
@@ -70,7 +70,7 @@ def _raise_stack() -> None:
 
 
 def _tree(_: Mapping[str, float]) -> None:
-    """Die when the supervisor dies, because only the supervisor would end this process."""
+    """Ask the kernel to kill this process if the supervisor dies, because nothing else would end it."""
     _prctl(PR_SET_PDEATHSIG, SIGKILL)
 
 

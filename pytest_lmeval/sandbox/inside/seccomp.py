@@ -1,7 +1,7 @@
-"""Filter system calls: every call that is not named is denied.
+"""Filter system calls; deny every call that is not listed.
 
-A filter is a program of the kernel's classic packet filter. A binary search finds the region of the call's number, and
-each region has one action.
+A filter is a program for the kernel's classic packet filter. A binary search finds the range that contains the call's
+number; each range has one action.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .syscalls import Machine
 
-    # A test passes if the word at an offset, masked, is one of the values; a check is a list of tests.
+    # A test passes if the masked word at an offset is one of the values; a check is a list of tests.
     Test = tuple[int, int, tuple[int | str, ...]]
     Action = int | tuple[Test, ...]
     Instruction = tuple[int, int, int, int | str]
@@ -47,33 +47,34 @@ def _argument(number: int, *values: int | str, mask: int = WHOLE, half: int = 0)
 THREAD = 0x3D0F00
 DETACHED, NONBLOCK, CLOEXEC = 0x400000, 0x800, 0x80000
 CHECKED: Mapping[str, Action] = {
-    # Allow threads only, which need exactly these flags. Some C libraries add a flag without a meaning.
+    # Allow only the creation of threads, which needs exactly these flags. Some C libraries add a flag that has no
+    # effect.
     "clone": _argument(0, THREAD, mask=WHOLE ^ DETACHED),
-    # Deny the flag that gives a thread separate descriptors, which no limit would count.
+    # Deny the flag that gives a thread a separate table of descriptors, because no limit would count them.
     "close_range": _argument(2, 0, 4),
-    # The flags of clone3 are in memory, which a filter cannot read; without clone3, C libraries use the older call.
+    # The flags of clone3 are in memory that a filter cannot read. Without clone3, C libraries use clone.
     "clone3": ABSENT,
-    # Deny setting the owner of a file, who receives signals about it.
+    # Deny the commands that set a file's owner, the process that receives signals about the file.
     "fcntl": _argument(1, 0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032),
-    # Attributes and size of a terminal, bytes to read, non-blocking, close-on-exec.
+    # Allow requests for a terminal's attributes and size, bytes to read, non-blocking mode and close-on-exec.
     "ioctl": _argument(1, 0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451),
     "kill": _argument(0, SELF, 0, GROUP),
-    # Deny shared memory without a file: unmapped parts stay allocated, and the limit on memory ignores them.
+    # Deny shared memory without a file: its unmapped parts stay allocated, but the memory limit does not count them.
     "mmap": _argument(3, 0, 1, 0x20, mask=0x21),
-    # The thread's name, its bounding set, its no-new-privileges flag, names of memory areas.
+    # Allow access to the thread's name, bounding set and no-new-privileges flag, and to names of memory areas.
     "prctl": _argument(0, 15, 16, 23, 39, 0x53564D41),
     "prlimit64": _argument(0, 0, SELF),
     "rt_sigqueueinfo": _argument(0, SELF),
     "rt_tgsigqueueinfo": _argument(0, SELF),
-    # Deny an address: with an address, a datagram could reach any socket that has a path.
+    # Deny addresses: with an address, a datagram could reach any socket that has a path.
     "sendto": _argument(4, 0) + _argument(4, 0, half=1),
-    # Unix streams only.
+    # Allow only Unix stream sockets.
     "socketpair": _argument(0, 1) + _argument(1, 1, mask=WHOLE ^ NONBLOCK ^ CLOEXEC),
     "tgkill": _argument(0, SELF),
     "tkill": _argument(0, SELF),
 }
-# The server also forks, ends, watches and confines its children. Its filter stays on them, so it leaves to theirs
-# the calls that depend on the number of the process.
+# The server also needs these calls to fork, end, watch and confine its children. Its filter stays on the children, so
+# only their own filters can restrict the calls that depend on the process id.
 SERVER = """
 clone kill landlock_add_rule landlock_create_ruleset landlock_restrict_self pidfd_open prctl prlimit64 recvmsg
 rt_sigqueueinfo rt_tgsigqueueinfo setsid tgkill tkill
@@ -81,7 +82,7 @@ rt_sigqueueinfo rt_tgsigqueueinfo setsid tgkill tkill
 
 
 class Filter:
-    """A filter that is built once and applied by any number of processes; each process inserts its own id."""
+    """A filter that is built once; each process that installs it inserts its process id."""
 
     def __init__(self, more: str = "", here: Machine | None = None) -> None:
         here = here or machine()
@@ -107,7 +108,7 @@ class Filter:
         return bytes(code)
 
     def install(self) -> None:
-        """Filter this process and its forks from now on; raise OSError if that fails."""
+        """Install the filter in this process and its future forks; raise OSError if that fails."""
         code = self.code(os.getpid())
         kept = ctypes.create_string_buffer(code, len(code))
         program = ctypes.create_string_buffer(struct.pack("HP", len(code) // 8, ctypes.addressof(kept)))
@@ -115,7 +116,7 @@ class Filter:
 
 
 def _regions(here: Machine, policy: Mapping[str, Action]) -> list[tuple[int, Action]]:
-    """Return the first number and the action of each range of numbers that share an action."""
+    """Return the first number and the action of each range of system calls with the same action."""
     named = {here.numbers[name]: action for name, action in policy.items() if name in here.numbers}
     found: list[tuple[int, Action]] = []
     for number in range(here.ranges[-1][1] + 2):
@@ -127,13 +128,13 @@ def _regions(here: Machine, policy: Mapping[str, Action]) -> list[tuple[int, Act
 
 
 def _search(regions: Sequence[tuple[int, Action]]) -> list[Instruction]:
-    """Return the code that finds the region of the number and applies its action."""
+    """Return code that finds the range that contains the call's number, and applies the range's action."""
     if len(regions) == 1:
         action = regions[0][1]
         return [(RETURN, 0, 0, action)] if isinstance(action, int) else [*_tests(action), (RETURN, 0, 0, ALLOW)]
     half = len(regions) // 2
     low, high = _search(regions[:half]), _search(regions[half:])
-    # A conditional jump reaches no further than 255.
+    # A conditional jump can skip at most 255 instructions.
     return [(IF_AT_LEAST, 0, 1, regions[half][0]), (JUMP, 0, 0, len(low)), *low, *high]
 
 

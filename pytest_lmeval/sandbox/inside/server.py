@@ -1,8 +1,8 @@
-"""Fork one confined child per program, watch them all, and end them.
+"""Fork a confined child for each program, watch the children, and end them.
 
-This process starts fresh, imports what programs commonly need, and confines itself. The server knows only the limits
-and the working folder of each program: requests and answers pass through pipes that the server hands on without reading
-them. The server ends with the process that started it, and the programs end with the server.
+The server starts as a new process, imports modules that programs commonly need, and confines itself. The server knows a
+program's limits and working folder, but not its requests and answers, whose pipes it passes on without reading them.
+When the process that started the server ends, the server ends all programs and itself.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, NoReturn
 
-# Each module takes a while to import, so import it once. A fork copies the page tables, so take few large modules.
+# Each import takes time, so import these modules once. A fork copies the page tables, so import few large modules.
 COMMON = """
 abc base64 bisect calendar cmath collections collections.abc contextlib copy csv dataclasses datetime decimal enum
 fractions functools hashlib heapq inspect io itertools json math numbers operator os pickle random re shutil stat
@@ -37,11 +37,11 @@ statistics string struct tempfile textwrap threading time traceback types typing
 TICK_MS = 20
 IDLE_MS = 1000
 LOOK_S = 0.1
-# Looking at the files takes at most a fifth of the time, however many there are.
+# After each look at a program's files, wait for this multiple of the look's duration.
 REST = 5
 SIGKILL = 9
 LARGEST_MESSAGE = 1 << 16
-# Requests, results, stdout, stderr, and the status socket.
+# The descriptors of requests, results, stdout, stderr and the status socket.
 HANDED = 5
 
 
@@ -58,7 +58,7 @@ class Child:
         self.look_at = time.monotonic() + LOOK_S
 
     def check(self) -> None:
-        """Kill the program if it is over a limit."""
+        """Kill the program if it exceeds a limit."""
         code = excess(self.pid, self.limits)
         now = time.monotonic()
         if code is None and now >= self.look_at:
@@ -77,11 +77,11 @@ class Child:
             self.kill()
 
     def kill(self) -> None:
-        """Kill the program; it has not been reaped, so no other process has its number."""
+        """Kill the program; no other process can have its id, because it has not been reaped."""
         os.kill(self.pid, SIGKILL)
 
     def end(self) -> None:
-        """Wait for the program, which has ended or is about to, and report its status."""
+        """Wait for the program, which has ended or will end soon, and report its status."""
         used_up = over_cpu(self.pid, self.limits)
         code = exit_code(os.waitpid(self.pid, 0)[1])
         _report(self.status, OVER_CPU if used_up else self.verdict or code)
@@ -89,7 +89,7 @@ class Child:
 
 
 class Server:
-    """The loop around the socket to the parent."""
+    """Serves the requests from the parent's socket, and watches the programs."""
 
     def __init__(self, control: _socket.socket, cage: Cage) -> None:
         self.control = control
@@ -100,7 +100,7 @@ class Server:
         self.by_pidfd: dict[int, Child] = {}
 
     def run(self) -> None:
-        """Serve until the parent is gone, then end all programs."""
+        """Serve until the parent ends, then end all programs."""
         owner = os.getppid()
         while os.getppid() == owner:
             for fd, _ in self.poll.poll(TICK_MS if self.by_pidfd else IDLE_MS):
@@ -116,7 +116,7 @@ class Server:
         if fd in self.by_pidfd:
             self._reap(self.by_pidfd[fd])
         elif fd in self.by_status:
-            # The parent closed its end of the socket, or shut it down.
+            # The parent closed or shut down its end of the socket.
             self.poll.unregister(fd)
             self.by_status.pop(fd).stop()
         return True
@@ -126,7 +126,7 @@ class Server:
         if not message:
             return False
         if len(fds) != HANDED:
-            # The table of open files is full; the parent sees its ends closed.
+            # The table of open files is full; the parent notices that its pipes are closed.
             for fd in fds:
                 os.close(fd)
             return True
@@ -168,7 +168,7 @@ class Server:
 
 
 def main(control: int) -> NoReturn:
-    """Confine this process, report that, and serve programs until the parent is gone."""
+    """Confine this process, report the missing layers, and serve programs until the parent ends."""
     _occupy_low_descriptors()
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, control)
     setup = marshal.loads(_receive(sock)[0])
@@ -182,13 +182,13 @@ def main(control: int) -> NoReturn:
         gc.collect()
         gc.freeze()
         Server(sock, cage).run()
-        # The parent normally does this.
+        # Normally, the parent removes this folder.
         shutil.rmtree(setup["root"], ignore_errors=True)
     os._exit(0)
 
 
 def _occupy_low_descriptors() -> None:
-    """Take the numbers that a program's ends will have, so that no descriptor of the server gets such a number."""
+    """Occupy the descriptor numbers of a program's pipes, so that the server's own descriptors get other numbers."""
     while (fd := os.open(os.devnull, os.O_RDWR)) < ENDS:
         pass
     os.close(fd)
@@ -212,7 +212,7 @@ def _send(status: int, message: bytes) -> None:
     try:
         os.write(status, message)
     except OSError:
-        # The parent has closed the socket.
+        # The parent has closed its end of the socket.
         return
 
 
@@ -220,9 +220,9 @@ def _become_program(cage: Cage, setup: Mapping[str, Any], pipes: Sequence[int], 
     try:
         os.setsid()
         request, result, stdout, stderr = pipes
-        # Open a separate file: the server's would share locks and modes with other programs.
+        # Open the file again: programs would share the locks and modes of the server's descriptor.
         stdin = os.open(os.devnull, os.O_RDWR)
-        # The received descriptors have higher numbers.
+        # The received descriptors have higher numbers, so this overwrites none of them.
         for target, fd in enumerate((stdin, stdout, stderr, request, result)):
             os.dup2(fd, target, inheritable=False)
         folder = setup["folder"]

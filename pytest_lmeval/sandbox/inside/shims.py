@@ -1,8 +1,8 @@
-"""Ignore denied calls that honest programs make out of habit in their own folder.
+"""Ignore some denied calls that honest programs routinely make in their working folders.
 
-The filter cannot see which file a change of mode or times is for, so it denies all of them. The filter also denies
-shared memory without a file, because no limit applies to such memory. A process that shares memory with no other
-process can use private memory instead.
+The filter cannot see which file's mode or times a call changes, so it denies all such calls. The filter also denies
+shared memory without a file, because no limit applies to such memory. A program cannot start other processes, so
+private memory serves it equally well.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ABILITIES = (os.supports_dir_fd, os.supports_effective_ids, os.supports_fd, os.s
 
 
 def install(folder: str) -> None:
-    """Ignore changes of modes and times below ``folder``, copy files without attributes, and make memory private."""
+    """Ignore denied mode and time changes in ``folder``, copy files without attributes, and make memory private."""
     for name in ("chmod", "utime"):
         setattr(os, name, _tolerant(getattr(os, name), folder))
     mmap.mmap = PrivateMemory  # type: ignore[misc]  # under its usual name
@@ -45,7 +45,7 @@ def _tolerant(function: Callable[..., None], folder: str) -> Callable[..., None]
 
 
 class PrivateMemory(mmap.mmap):
-    """Python's ``mmap``, but private memory if there is no file."""
+    """Python's ``mmap``, except that memory without a file is private."""
 
     def __new__(
         cls,
@@ -57,7 +57,7 @@ class PrivateMemory(mmap.mmap):
         *rest: Any,
         **more: Any,
     ) -> PrivateMemory:
-        """Take the arguments of ``mmap``, including wrong combinations."""
+        """Accept the arguments of ``mmap``, including invalid combinations."""
         shared = (flags, prot) == (mmap.MAP_SHARED, READ_AND_WRITE) if access else flags & mmap.MAP_SHARED
         if fileno == -1 and shared and access != mmap.ACCESS_COPY:
             prot = mmap.PROT_READ if access == mmap.ACCESS_READ else prot
@@ -65,6 +65,6 @@ class PrivateMemory(mmap.mmap):
         return super().__new__(cls, fileno, length, flags, prot, access, *rest, **more)
 
 
-# Programs see the usual name.
+# Programs see the class under its usual name.
 PrivateMemory.__name__ = PrivateMemory.__qualname__ = "mmap"
 PrivateMemory.__module__ = "mmap"

@@ -1,9 +1,9 @@
-"""Watch one program, and end it with all processes that it started.
+"""Watch one program, and end it together with all processes that it started.
 
-This process is the program's parent and adopts descendants that leave the program's session. The supervisor ends when
-its own parent ends, because that closes the control pipe. The program may kill the supervisor, since both run as the
-same user; the program then also dies, and the run is an error. The supervisor's exit status gives the reason for the
-end, but no score uses this reason.
+The supervisor is the program's parent, and adopts descendants that lose their parents. The supervisor ends when its
+parent ends, because that closes the control pipe. A program can kill its supervisor, since both run as the same user,
+but the program then dies too, and the run is an error. The supervisor's exit status gives the reason for the end, but
+scores never depend on it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TICK_MS = 20
 
 
 def main(request: int, result: int, control: int) -> NoReturn:
-    """Run one program on the pipes ``request`` and ``result`` until the program or the pipe ``control`` ends."""
+    """Run one program with the pipes ``request`` and ``result``, until the program ends or ``control`` is closed."""
     owner = os.getppid()
     setup = wire.receive(request)
     layers.adopt_orphans()
@@ -36,7 +36,7 @@ def main(request: int, result: int, control: int) -> NoReturn:
         os.close(fd)
     code = _watch(pid, control, owner, setup["limits"])
     if _is_alone(owner, control):
-        import shutil  # most runs do not need it
+        import shutil  # most runs do not need this module
 
         shutil.rmtree(os.getcwd(), ignore_errors=True)
     os._exit(code)
@@ -54,7 +54,7 @@ def _watch(pid: int, control: int, owner: int, limits: Mapping[str, float]) -> i
         if code is None and is_stopped:
             code = STOPPED
     if not tree.end_all(pid):
-        # If the supervisor is killed, the parent reports an error and looks for processes that are left.
+        # A killed supervisor makes the parent report an error and look for remaining processes.
         os.kill(os.getpid(), tree.SIGKILL)
     return OVER_CPU if tree.cpu_seconds([]) >= limits["cpu_s"] else code
 
@@ -72,7 +72,7 @@ def _excess(limits: Mapping[str, float]) -> int | None:
 
 
 def _is_alone(owner: int, control: int) -> bool:
-    # A process that dies closes its pipes before its children get another parent: check for both.
+    # A dying process closes its pipes before its children get a new parent, so check for both.
     poll = select.poll()
     poll.register(control, 0)
     return bool(poll.poll(0)) or os.getppid() != owner

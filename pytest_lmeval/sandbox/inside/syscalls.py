@@ -1,8 +1,8 @@
-"""The system calls that programs may make, by name and number, one table per architecture.
+"""List the system calls that programs may make, with their numbers, for each architecture.
 
-A program may make each call with any arguments, except calls that `seccomp.CHECKED` or `seccomp.SERVER` names. Landlock
-decides about calls that name a file. The aarch64 numbers are the kernel's generic numbers; they have not been tested on
-an aarch64 machine yet.
+A program may make each call with any arguments, except for the calls in `seccomp.CHECKED` and `seccomp.SERVER`.
+Landlock decides about calls that name a file. The aarch64 numbers are the kernel's generic numbers, and have not yet
+been tested on an aarch64 machine.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ renameat2=276 getrandom=278 membarrier=283 copy_file_range=285 preadv2=286 pwrit
 rseq=293 pidfd_open=434 clone3=435 close_range=436 openat2=437 faccessat2=439 epoll_pwait2=441
 landlock_create_ruleset=444 landlock_add_rule=445 landlock_restrict_self=446 futex_waitv=449
 """
-# The newest call of a kernel of 2025; for programs, newer calls do not exist.
+# The newest call of a kernel from 2025; the filter reports newer calls as missing.
 NEWEST = 469
 
 
 class Machine:
-    """An architecture: its audit token, its system calls by name, and the ranges of numbers in use."""
+    """An architecture: its audit token, the numbers of its system calls by name, and the ranges of numbers in use."""
 
     def __init__(self, token: int, table: str, ranges: tuple[tuple[int, int], ...]) -> None:
         self.token = token
@@ -68,7 +68,7 @@ class Machine:
 
 
 def machine(name: str = "") -> Machine:
-    """Return the named machine, by default this machine; raise OSError for a machine without a table."""
+    """Return the machine called ``name``, by default this machine; raise OSError if there is no table for it."""
     name = name or os.uname().machine
     if sys.maxsize < 1 << 32:
         raise OSError(f"no table of system calls for 32-bit processes on {name}")

@@ -1,4 +1,4 @@
-"""Find, measure and end every process below this process."""
+"""Find, measure and end the descendants of this process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def descendants(pid: int = 0) -> list[int]:
-    """Return the processes below ``pid``, by default this process, or no processes if the kernel does not list them."""
+    """Return the descendants of ``pid``, by default of this process, as far as the kernel lists them."""
     found: list[int] = []
     waiting = [pid or os.getpid()]
     while waiting:
@@ -31,13 +31,13 @@ def _children(pid: int) -> list[int]:
             with open(f"/proc/{pid}/task/{thread}/children", "rb") as listing:
                 below += map(int, listing.read().split())
     except OSError:
-        # The process ended in the meantime.
+        # The process has ended in the meantime.
         return below
     return below
 
 
 def cpu_seconds(pids: list[int]) -> float:
-    """Return the CPU seconds of the living ``pids`` and of every reaped descendant."""
+    """Return the CPU seconds of the running ``pids`` and of all reaped descendants."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = ended.ru_utime + ended.ru_stime
     for pid in pids:
@@ -49,19 +49,19 @@ def cpu_seconds(pids: list[int]) -> float:
 
 
 def stat_fields(place: str) -> list[bytes]:
-    """Return the kernel's ``stat`` of the process or thread at ``place``, from field 3, its state, on."""
+    """Return the fields of ``stat`` for the process or thread at ``place``, starting with field 3, the state."""
     with open(f"{place}/stat", "rb") as stat:
-        # The name, which is field 2 and in parentheses, may hold any character.
+        # Field 2 is the name in parentheses, which may contain any character.
         return stat.read().rpartition(b")")[2].split()
 
 
 def cpu_of(fields: list[bytes]) -> float:
-    """Return the CPU seconds of a process and its reaped children: utime to cstime, fields 14 to 17."""
+    """Return the CPU seconds of a process and its reaped children, the sum of the fields utime to cstime (14 to 17)."""
     return sum(map(int, fields[11:15])) / TICKS
 
 
 def end_all(leader: int) -> bool:
-    """Kill the process group of ``leader`` and everything below this process; return True if all of it is gone."""
+    """Kill the process group of ``leader`` and all descendants of this process; return True if all of them are gone."""
     give_up = time.monotonic() + GIVE_UP_S
     _signal(-leader, SIGKILL)
     _signal(leader, SIGKILL)
@@ -69,7 +69,7 @@ def end_all(leader: int) -> bool:
         if time.monotonic() > give_up:
             return False
         below = descendants()
-        # Stop all first: then a fork bomb cannot grow while its parts are killed one by one.
+        # First stop all processes, so that a fork bomb cannot grow while its processes are killed one by one.
         for signal in (SIGSTOP, SIGKILL):
             for pid in below:
                 _signal(pid, signal)
@@ -81,12 +81,12 @@ def _signal(pid: int, signal: int) -> None:
     try:
         os.kill(pid, signal)
     except OSError:
-        # The process is gone already.
+        # The process has already ended.
         return
 
 
 def _reap() -> bool:
-    """Wait for the children that have ended; return True if a child is left."""
+    """Reap the children that have ended; return True if a child is left."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

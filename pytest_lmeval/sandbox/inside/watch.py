@@ -1,4 +1,4 @@
-"""Measure a confined program from the server: CPU time, threads, disk space."""
+"""Measure a confined program's CPU time, threads and disk space from the server."""
 
 from __future__ import annotations
 
@@ -15,34 +15,35 @@ if TYPE_CHECKING:
 
 MOST_THREADS = 1000
 MOST_FILES = 10_000
-# The kernel takes no path beyond 4096.
+# The kernel accepts paths of at most 4,096 bytes.
 LONGEST_PATH = 3500
 BLOCK = 512
 
 
 def over_cpu(pid: int, limits: Mapping[str, float]) -> bool:
-    """Return True if the process, which has not been reaped, used up its CPU time."""
-    # The number of another process's clock, as the C library computes it.
+    """Return True if the process has used up its CPU time; it may have ended, but not been reaped."""
+    # The expression computes the id of the process's CPU clock, as the C library does.
     used: float = time.clock_gettime(~pid << 3 | 2)
     return used >= limits["cpu_s"]
 
 
 def excess(pid: int, limits: Mapping[str, float]) -> int | None:
-    """Return the exit status for the limit that the living process exceeds, or None."""
+    """Return the exit status for the limit that the running process exceeds, or None."""
     if over_cpu(pid, limits):
         return OVER_CPU
     try:
-        # The number of threads is field 20.
+        # Field 20 is the number of threads.
         return OVER_THREADS if int(stat_fields(f"/proc/{pid}")[17]) > MOST_THREADS else None
     except OSError:
         return None
 
 
 def fills_disk(pid: int, folder: str, most: float, largest: float) -> bool:
-    """Return True if the folder, and removed files that the process still holds, take more than ``most`` bytes.
+    """Return True if ``folder`` and the removed files that the process still uses take more than ``most`` bytes.
 
-    A removed file that is mapped but not open counts as ``largest``, the limit for one file, because the kernel shows
-    the file's size only to root. Python's own ``mmap`` keeps the file open.
+    A removed file that is mapped but not open counts as ``largest``, the size limit for one file, because the kernel
+    shows its size only to root. Python's own ``mmap`` keeps its file open. A folder with too many or unreadable files
+    also counts as full.
     """
     room = most
     for number, found in enumerate(_below(folder)):
@@ -57,10 +58,10 @@ def fills_disk(pid: int, folder: str, most: float, largest: float) -> bool:
 
 
 def _living_thread(pid: int) -> str:
-    """Return the folder in ``/proc`` of a thread that has not ended; all threads share files and memory.
+    """Return the ``/proc`` folder of a thread that has not ended; all threads share files and memory.
 
-    Once the first thread has ended, the folder of the process shows neither files nor memory, even if other threads
-    continue.
+    Once the first thread has ended, the process's folder shows neither files nor memory, even if other threads still
+    run.
     """
     threads = [f"/proc/{pid}", *(_entries(f"/proc/{pid}/task") or ())]
     found: str = next(filter(_is_alive, threads), threads[0])
@@ -80,21 +81,21 @@ def _removed_but_open(thread: str) -> list[os.stat_result]:
 
 
 def _removed_but_mapped(thread: str, folder: str) -> set[int]:
-    """Return the inode numbers of removed files of ``folder`` that are still mapped."""
-    # Ignore files elsewhere: a library may have been updated in the meantime.
+    """Return the inode numbers of removed files in ``folder`` that are still mapped."""
+    # Ignore files elsewhere, such as a library that was updated in the meantime.
     below = os.path.join(os.fsencode(folder), b"").replace(b"\n", rb"\012")
     try:
         with open(f"{thread}/maps", "rb") as maps:
             lines = [line for line in maps if line.endswith(b" (deleted)\n")]
     except OSError:
         return set()
-    # Address, rights, offset, device, number, path.
+    # The fields are address, rights, offset, device, inode number and path.
     mapped = [line.split(None, 5) for line in lines]
     return {int(number) for *_, number, path in mapped if path.startswith(below)}
 
 
 def _below(folder: str) -> Iterator[os.stat_result | None]:
-    """Yield the status of each file below the folder, and None for a file that is too deep or unreadable."""
+    """Yield the ``stat`` result of each file below ``folder``, and None for a path that is too long or unreadable."""
     waiting = [folder]
     while waiting:
         within = waiting.pop()
@@ -115,7 +116,7 @@ def _status(path: str, follow: bool) -> os.stat_result | None:
     try:
         return os.stat(path, follow_symlinks=follow)
     except OSError:
-        # The file was removed in the meantime.
+        # The file has been removed in the meantime.
         return None
 
 

@@ -1,11 +1,12 @@
-"""Encode values and exit statuses that cross between the parent and a program's process.
+"""Encode the values and exit statuses that the parent and a program's process exchange.
 
-``None``, ``bool``, ``int``, ``float``, ``str`` and ``list`` are JSON. Every other value is an object whose only key is
-a tag: ``{"tuple": [...]}``, ``{"set": [...]}``, ``{"dict": [[key, value], ...]}``, ``{"bytes": "6869"}``, ``{"float":
-"nan" | "inf" | "-inf"}``. Any other type raises `UnfitError`.
+``None``, ``bool``, ``int``, ``float``, ``str`` and ``list`` become plain JSON. Other values become an object whose only
+key is a tag: ``{"tuple": [...]}``, ``{"set": [...]}``, ``{"dict": [[key, value], ...]}``, ``{"bytes": "6869"}``,
+``{"float": "nan" | "inf" | "-inf"}``. Any other type raises `UnfitError`.
 
-A frame is a payload, preceded by its length. Frames to the parent hold ASCII JSON. Frames to the child hold ``marshal``
-data: the sender is trusted, and importing ``json`` takes as long as starting the interpreter.
+A frame is a payload that is preceded by its length. Frames to the parent contain ASCII JSON. Frames to the child
+contain ``marshal`` data: the sender is trusted, and the import of ``json`` takes as long as the start of the
+interpreter.
 """
 
 from __future__ import annotations
@@ -29,32 +30,32 @@ MAX_DIGITS = 4214
 PREFIX = 4
 TOO_LARGE = 10**MAX_DIGITS
 
-# Exit statuses; those below 128 are the program's own.
-SIGNALLED = 128  # plus the number of the signal
+# Exit statuses; values below 128 are the program's own statuses.
+SIGNALLED = 128  # plus the signal's number
 STOPPED = 200
 OVER_CPU = 201
 OVER_PROCESSES = 202
 OVER_DISK = 203
 OVER_THREADS = 204
 NOT_STARTED = 205
-# The bytes of the process id, which a server sends first.
+# The size in bytes of the process id, which the server sends first.
 PID_SIZE = 4
 
 
 class UnfitError(ValueError):
-    """A value that cannot cross between processes; the text has the reason."""
+    """A value that cannot be sent between the processes; the text gives the reason."""
 
 
 def exit_code(status: int) -> int:
-    """Return the exit status of a program that ended by itself, at most 127, or 128 plus the signal that ended it."""
+    """Return the program's exit status, at most 127, or 128 plus the number of the signal that ended the program."""
     code = waitstatus_to_exitcode(status)
     return SIGNALLED - code if code < 0 else min(code, SIGNALLED - 1)
 
 
 def encode(value: Any, room: int = MAX_DEPTH) -> str:
-    """Return ``value`` as JSON text with tags; ``room`` is the number of levels that may still nest.
+    """Return ``value`` as JSON text with tags; ``room`` is the number of further levels that may be nested.
 
-    Subclasses of built-in types are read with the built-in methods, so their overrides have no effect.
+    Read subclasses of built-in types with the built-in methods, so that overridden methods have no effect.
     """
     if room < 0:
         raise UnfitError(f"nested deeper than {MAX_DEPTH} levels")
@@ -110,7 +111,7 @@ UNPACKERS: Mapping[str, Callable[[Any, bool], Any]] = {
 
 
 def unpack(item: Any, hashable: bool = False) -> Any:
-    """Return the value that a tagged item represents; ``hashable`` makes sets frozensets."""
+    """Return the value that a tagged item represents; with ``hashable``, sets become frozensets."""
     if type(item) is list:
         return [unpack(part) for part in item]
     if type(item) is dict:
@@ -120,17 +121,17 @@ def unpack(item: Any, hashable: bool = False) -> Any:
 
 
 def frame(payload: bytes) -> bytes:
-    """Return ``payload``, preceded by its length."""
+    """Return ``payload`` with its length in front of it."""
     return len(payload).to_bytes(PREFIX, "big") + payload
 
 
 def receive(fd: int) -> Any:
-    """Return the next message of the trusted parent; raise EOFError at the end."""
+    """Return the trusted parent's next message; raise EOFError at the end of the pipe."""
     return marshal.loads(_exactly(fd, int.from_bytes(_exactly(fd, PREFIX), "big")))
 
 
 def reply(fd: int, kind: str, *parts: Any) -> None:
-    """Send one message to the parent; raise `UnfitError` if a part is not plain data or the message is too long."""
+    """Send one message to the parent; raise `UnfitError` if a part is not plain data, or if the message is too long."""
     payload = ("[" + ",".join([encode(part) for part in (kind, *parts)]) + "]").encode("ascii")
     if len(payload) > MAX_FRAME:
         raise UnfitError(f"more than {MAX_FRAME} bytes as JSON")

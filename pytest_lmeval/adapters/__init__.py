@@ -1,1 +1,1 @@
-"""Adapters: the only model-specific code. :mod:`.protocol` defines their interface."""
+"""Adapters, the only model-specific code; :mod:`.protocol` defines their interface."""

@@ -1,4 +1,4 @@
-"""Compute log-likelihoods under a model that looks back one byte, with arithmetic that a reader can follow."""
+"""Compute log-likelihoods with a bigram model of bytes, whose arithmetic a reader can check by hand."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _BEGINNING = ord("\n")
 
 
 class Bigram:
-    """Counts the pairs of UTF-8 bytes in ``texts``, each of them a line.
+    """Counts the pairs of UTF-8 bytes in ``texts``; each text is one line.
 
-    Byte ``b`` follows ``a`` with the probability (1 + count of ``ab``) / (256 + count of ``a`` before any byte), so
-    that every text is possible. The first byte of a text follows a line feed.
+    The probability that byte ``b`` follows ``a`` is (1 + count of ``ab``) / (256 + count of ``a`` before any byte).
+    Every text therefore has a probability above 0. A line feed precedes the first byte of each text.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -28,9 +28,9 @@ class Bigram:
         self._likeliest = [max(range(_BYTES), key=lambda then: self._pairs[first, then]) for first in range(_BYTES)]
 
     def log_prob(self, request: LogLikelihood) -> LogProb | AdapterError:
-        """Return the log-probability of the continuation, one token per byte, or an error if there is no text.
+        """Return the log-probability of the continuation, with one token per byte, or an error if it is empty.
 
-        The greedy choice is each byte's likeliest successor; in a tie, the lowest byte wins.
+        The greedy choice after each byte is its likeliest successor; in a tie, the lowest byte.
         """
         then = _bytes(request.continuation)
         if not then:

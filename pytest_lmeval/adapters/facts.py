@@ -1,4 +1,4 @@
-"""Read adapters' members; no other module does. Third-party adapters may lack any member of the contract."""
+"""Read the members of adapters, on behalf of all other modules; third-party adapters may lack optional members."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ ANSWERING_METHODS = tuple(_TAKES)
 
 @dataclass(frozen=True, slots=True)
 class AdapterFacts:
-    """An adapter's attributes that do not change during a run; the adapter may lack any of them.
+    """The attributes of an adapter that do not change during a run; an adapter may lack any attribute.
 
-    ``methods`` are the ANSWERING_METHODS that the adapter has. If ``awaits_logprobs``, its ``loglikelihood`` is async.
+    ``methods`` are the ANSWERING_METHODS that the adapter has. ``awaits_logprobs`` is True if its ``loglikelihood`` is
+    async.
     """
 
     methods: frozenset[str] = frozenset()
@@ -34,7 +35,7 @@ class AdapterFacts:
     exact: bool = False
     """True if the same input always gives the same output."""
     answers: bool = True
-    """False if the adapter cannot answer: at its start, a run then refuses examples that need an answer."""
+    """False if the adapter cannot answer; a run then refuses, before it starts, examples that need an answer."""
     trusted: bool = False
     """True if all code that the adapter writes comes from this package, so that any available sandbox may run it."""
     tells_cost: bool | None = None
@@ -46,7 +47,7 @@ class AdapterFacts:
     model_by_request: bool = False
     """True if the adapter has no fixed model, and uses the model in the ``options`` of each request."""
     takes_messages: bool = False
-    """True if applications may use Anthropic's Messages interface at ``lm.base_url``."""
+    """True if an application may use Anthropic's Messages interface at ``lm.base_url``."""
     cacheable: bool = True
     """False if the adapter's answers depend on more than the request; the cache then stores no answers."""
     answers_by_example: bool = False
@@ -58,19 +59,19 @@ class AdapterFacts:
     requests_in_flight: int | None = None
     """The maximum number of concurrent requests to an async adapter, instead of ``--lm-concurrency``."""
     request_window: int | None = None
-    """The number of requests that a batch adapter gets to plan its calls, instead of ``--lm-batch-size`` examples."""
+    """The number of requests from which a batch adapter plans its calls, instead of ``--lm-batch-size`` examples."""
     request_options: frozenset[str] = frozenset()
-    """The names of the adapter's options that a request may override; ``"*"`` means all."""
+    """The names of the adapter's options that a request may override; ``"*"`` means all options."""
     known_secrets: tuple[str, ...] = ()
     """Texts that a run hides in its cache, journal, reports and messages."""
     media: frozenset[str] = frozenset()
     """The kinds of media that the adapter accepts in prompts: ``image``, ``audio`` and ``file``."""
     recorded_models: frozenset[str] | None = None
-    """The names of the models in a recording; None for other adapters."""
+    """The names of the models in a recording, or None for an adapter without a recording."""
 
     @classmethod
     def of(cls, adapter: object) -> AdapterFacts:
-        """Return the facts of ``adapter``; raise UsageError for a member of a wrong type.
+        """Return the facts of ``adapter``; raise UsageError if a member has the wrong type.
 
         A member that is None counts as missing.
         """
@@ -81,12 +82,12 @@ class AdapterFacts:
 
     @property
     def streams(self) -> bool:
-        """True if the adapter answers single requests, many concurrently, instead of batches."""
+        """True if the adapter answers many single requests concurrently, not batches."""
         return "complete" in self.methods or self.awaits_logprobs
 
 
 def adapter_name(adapter: object) -> str:
-    """Return the adapter's ``name``, or the name of its class, without control characters."""
+    """Return the adapter's ``name``, or else the name of its class; replace unprintable characters with ``?``."""
     name = getattr(adapter, "name", None)
     text = name if isinstance(name, str) and name else type(adapter).__name__
     return "".join(char if char.isprintable() else "?" for char in text)
@@ -104,7 +105,7 @@ def method(adapter: object, name: str) -> Callable[..., Any] | None:
 
 
 def member(adapter: object, name: str) -> Any:
-    """Return the current value of an attribute of the contract, or None; raise UsageError for a wrong type."""
+    """Return the current value of a known attribute, or None; raise UsageError if it has the wrong type."""
     try:
         given = getattr(adapter, name, None)
     except Exception as error:  # an adapter's own code
@@ -124,14 +125,14 @@ def members(adapter: object, names: Iterable[str]) -> dict[str, object]:
 
 
 def tell(adapter: Any, name: str, value: object) -> bool:
-    """Set an attribute if the adapter has it; return True if it does."""
+    """Set an attribute if the adapter has it; return True if the adapter has it."""
     if has := hasattr(adapter, name):
         setattr(adapter, name, value)
     return has
 
 
 def check_adapter(adapter: object, spec: str) -> None:
-    """Raise UsageError unless ``adapter`` has an answering method and members of the right types."""
+    """Raise UsageError unless ``adapter`` has an answering method, and its members have the right types."""
     if isinstance(adapter, str):
         raise UsageError(f"expected an adapter, got the name {adapter!r}: use make_adapter({adapter!r})")
     facts = AdapterFacts.of(adapter)
@@ -147,7 +148,7 @@ def check_adapter(adapter: object, spec: str) -> None:
 
 
 def _check_call(own: Any, name: str, which: str) -> None:
-    """Raise UsageError if a run cannot call a method because of its kind or its parameters."""
+    """Raise UsageError if a run cannot call the method ``own``: it is async, a generator, or has wrong parameters."""
     from pytest_lmeval.registry import wrong_arguments
 
     if name.startswith("generate") and (iscoroutinefunction(own) or isasyncgenfunction(own)):
@@ -162,14 +163,14 @@ def _check_call(own: Any, name: str, which: str) -> None:
 
 
 def scrubber_of_objects(*adapters: object) -> Scrubber:
-    """Return a scrubber for the adapters' secrets: their ``known_secrets``, and attributes such as ``_token``."""
+    """Return a scrubber for the adapters' ``known_secrets``, and for secrets in attributes such as ``_token``."""
     scrubber = Scrubber.of_options(*map(_held, adapters))
     scrubber.learn(secret for adapter in adapters for secret in AdapterFacts.of(adapter).known_secrets)
     return scrubber
 
 
 def secrets_of(adapter: object) -> list[str]:
-    """Return an adapter's ``known_secrets``, and its secret attributes that are too long to be common words."""
+    """Return an adapter's ``known_secrets``, and the secrets in its attributes that are too long to be common words."""
     held = secrets_among(_held(adapter))
     known = AdapterFacts.of(adapter).known_secrets
     return [*known, *(secret for secret in held if len(secret) >= SHORTEST_IN_ANSWERS)]

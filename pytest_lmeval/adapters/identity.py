@@ -1,4 +1,4 @@
-"""Identify adapters and replicas, to decide whether the cache or a resumed run may reuse their answers."""
+"""Identify adapters and replicas, so that the cache and resumed runs only reuse answers of the same model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _KNOWN: dict[int, Identity] = {}
 
 
 class _Module(NamedTuple):
-    """A module, the package that its relative imports start from, and its file."""
+    """The name of a module, the package from which its relative imports start, and its file."""
 
     name: str
     package: str
@@ -45,11 +45,11 @@ class _Module(NamedTuple):
 class Identity:
     """The key of an adapter.
 
-    Adapters have different keys if anything known about them could make them answer differently. ``key`` is a SHA-256
-    over the spec, the options, the source and the ``fingerprint`` of an adapter. Without a ``fingerprint``, the hash
-    also covers attributes with plain values and harmless names, and the attributes of nested objects whose classes
-    belong to the project. ``is_sure`` is True if the key covers everything: the adapter has a ``fingerprint``, or it
-    has a spec and readable source.
+    Two adapters have different keys if any known difference between them could affect answers. ``key`` is a SHA-256 of
+    an adapter's name, class, spec, options, source and ``fingerprint``. If an adapter from outside this package has no
+    ``fingerprint``, the hash also covers attributes with plain values and names that are not secret, including
+    attributes of nested objects whose classes belong to the project. ``is_sure`` is True if the adapter has a
+    ``fingerprint``, or a spec and readable source.
     """
 
     key: str
@@ -57,7 +57,7 @@ class Identity:
 
 
 def identity_of(adapter: Any) -> Identity:
-    """Return the identity that ``adapter`` had at the first call; raise UsageError for a bad ``fingerprint``."""
+    """Return the identity that ``adapter`` had at the first call; raise UsageError for an invalid ``fingerprint``."""
     if (found := _KNOWN.get(id(adapter))) is not None:
         return found
     if isinstance(own := getattr(adapter, "identity", None), Identity):
@@ -86,7 +86,7 @@ def _identity(adapter: Any, made: Made) -> Identity:
 
 
 def options_of(adapter: Any) -> Mapping[str, object]:
-    """Return an adapter's attribute ``options`` and the options that created the adapter, without API keys."""
+    """Return an adapter's attribute ``options``, merged with the options that created the adapter, without API keys."""
     own = getattr(adapter, "options", None)
     options = {**made_with(adapter).options, **(own if isinstance(own, Mapping) else {})}
     return {name: value for name, value in options.items() if not str(name).startswith(_ACCESS)}
@@ -112,7 +112,7 @@ def _is_plain(value: Any, depth: int = 0) -> bool:
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """Return a JSON value that differs for different values; use the ``repr`` of values that JSON lacks."""
+    """Convert ``value`` into JSON, so that different values stay different; use ``repr`` for values that JSON lacks."""
     if isinstance(value, Mapping):
         return {str(name): _plain(inner, depth + 1) for name, inner in value.items()}
     if isinstance(value, set | frozenset):
@@ -127,11 +127,12 @@ def _plain(value: Any, depth: int = 0) -> Any:
 
 
 def source_hash(kind: type, module: str = "", project: Path | None = None) -> str:
-    """Return a SHA-256 over the files of a class, its bases and ``module``, or "" if a file cannot be read.
+    """Return a SHA-256 of the files of a class, its bases and ``module``, or "" if a file cannot be read.
 
-    For a file of the project, the hash covers the files that it imports from ``project`` or from its import folder. For
-    a file of an installed package, it covers imports from that package; for a file of this package, the neighbouring
-    files. Imports are parsed from the source, so that earlier imports have no effect.
+    For a file of the project, the hash also covers the files that it imports from ``project`` or from its import
+    folder. For a file of an installed package, the hash also covers imports from that package. For a file of this
+    package, it also covers the other files in the same folder. The function parses imports from the source, so earlier
+    imports have no effect.
     """
     names = [*(each.__module__ for each in kind.__mro__), *([module] if module else [])]
     files: dict[Path, str] = {}
@@ -145,7 +146,7 @@ def source_hash(kind: type, module: str = "", project: Path | None = None) -> st
 
 
 def is_of_project(kind: type) -> bool:
-    """Return True unless a class belongs to Python, to an installed package, or to this package."""
+    """Return True unless the class is part of Python, of an installed package, or of this package."""
     name = kind.__module__
     if name.startswith(_OURS) or _is_of_python(name):
         return False
@@ -156,7 +157,7 @@ def is_of_project(kind: type) -> bool:
 
 
 def _is_of_python(name: str) -> bool:
-    """Return True if an imported module is from the standard library, and not a project's module of the same name."""
+    """Return True if an imported module is from the standard library, not a project's module with the same name."""
     file = getattr(sys.modules.get(name), "__file__", None)
     is_named_so = name.partition(".")[0] in sys.stdlib_module_names
     return is_named_so and (not isinstance(file, str) or Path(file).is_relative_to(_PYTHON))
@@ -170,7 +171,7 @@ def _file_of(name: str) -> Path:
 
 
 def _add(files: dict[Path, str], name: str, project: Path | None) -> None:
-    """Add the file of an imported module, and the files that its hash covers."""
+    """Add the hash of an imported module's file to ``files``, and the hashes of the files that it imports."""
     file = _file_of(name)
     if name.startswith(_OURS):
         files |= {each: _hash(name, each) for each in (file, *sorted(file.parent.glob("*.py")))}
@@ -197,7 +198,7 @@ def _hash(name: str, file: Path) -> str:
 
 
 def _modules(name: str, first: Sequence[Path]) -> Iterable[_Module]:
-    """Return the modules that an import of ``name`` runs, found in the ``first`` folders or else on ``sys.path``."""
+    """Return the modules that an import of ``name`` runs; search the ``first`` folders, and then ``sys.path``."""
     top = name.partition(".")[0]
     if top == _OURS[:-1]:
         return ()
@@ -250,9 +251,9 @@ REPLICATED = (
 class ReplicaFacts:
     """Facts about the model in a replica's process.
 
-    ``attributes`` are the values of REPLICATED in the replica's adapter. ``generates`` and ``scores`` say if the model
-    supports completions and log-likelihoods; if it ``streams``, it answers many requests concurrently. ``version`` is
-    this package's version in the replica's process.
+    ``attributes`` are the values of the attributes in REPLICATED in the replica's adapter. ``generates`` is True if the
+    model supports completions, and ``scores`` is True if it supports log-likelihoods. ``streams`` is True if the model
+    answers many requests concurrently. ``version`` is the version of this package in the replica's process.
     """
 
     name: str
@@ -269,12 +270,12 @@ class ReplicaFacts:
 
     @property
     def place(self) -> str:
-        """The process and node, for messages."""
+        """The replica's process and node, for messages."""
         return f"pid {self.pid} on node {self.node}"
 
 
 def difference(first: ReplicaFacts, other: ReplicaFacts) -> str:
-    """Return the difference between the models of ``other`` and ``first``, or "" if they are the same."""
+    """Describe the first difference between the models of ``other`` and ``first``; return "" if they are the same."""
     for name in ("version", "name", "fingerprint", "manifest"):
         one, two = getattr(first, name), getattr(other, name)
         if one != two:

@@ -1,4 +1,4 @@
-"""The adapter ``none``: no model, for eval functions that only score."""
+"""The adapter ``none``, which has no model; for eval functions that do not query a model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def make(argument: str) -> NoAdapter:
 
 
 class NoAdapter:
-    """Returns an error for each request."""
+    """An adapter without a model."""
 
     name = "none"
     answers = False

@@ -1,6 +1,7 @@
-"""Check the options of an adapter: one function per option returns its value.
+"""Check the options of an adapter with one function per option, which returns the option's value.
 
-A check raises ValueError with the expected value, never the given value, which may be a misplaced key.
+A check raises a ValueError that describes the expected value, but never quotes the given value, which may be an API
+key.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ Check = Callable[[Any], Any]
 def checked(
     adapter: str, checks: Mapping[str, Check], given: Mapping[str, object], show: Callable[[Any], str] = repr
 ) -> dict[str, Any]:
-    """Return the checked options; raise UsageError that names a bad option and the expected value."""
+    """Check the options; raise a UsageError that names a bad option and the expected value."""
     found = {}
     for name, value in given.items():
         if name not in checks:
@@ -30,26 +31,26 @@ def checked(
 
 
 def fault(adapter: str, what: str) -> UsageError:
-    """Return the UsageError for a fault in an adapter's spec or options."""
+    """Create the UsageError for a fault in an adapter's spec or options."""
     return UsageError(f"adapter {adapter!r}: {what}")
 
 
 def text(value: Any) -> str:
-    """Take any text."""
+    """Accept any text."""
     if not isinstance(value, str):
         raise ValueError("text")
     return value
 
 
 def flag(value: Any) -> bool:
-    """Take true or false."""
+    """Accept true or false."""
     if not isinstance(value, bool):
         raise ValueError("true or false")
     return value
 
 
 def choice(*choices: str) -> Check:
-    """Take one of ``choices``."""
+    """Accept one of ``choices``."""
 
     def check(value: Any) -> str:
         if value not in choices:
@@ -60,7 +61,7 @@ def choice(*choices: str) -> Check:
 
 
 def table(example: str) -> Check:
-    """Take a table of options by name, such as ``example``."""
+    """Accept a table of options, such as ``example``."""
 
     def check(value: Any) -> Mapping[str, object]:
         if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):

@@ -1,4 +1,4 @@
-"""The adapter ``replay``, which answers from a recording, to score a model again without querying it."""
+"""The adapter ``replay``, which answers from a recording, so that a run can score a model again without queries."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def make(argument: str, **options: Any) -> ReplayAdapter:
 class ReplayAdapter:
     """Answers from a ledger, a leaderboard with per-example records, or a JSONL file of ``{"task"?, "id", "output"}``.
 
-    A record may have ``outputs``, a list with one text per repeat, instead of ``output``. The texts are raw model
-    output, and are post-processed like any output. An example that is missing from the file gets an error, never an
-    empty answer. A request from an eval function gets the answer to an equal request in the steps that a run recorded.
-    A call of a tool gets the recorded result.
+    Instead of ``output``, a record may have ``outputs``, a list with one text per repeat. The texts are raw model
+    output, which the run post-processes as usual. If the file does not contain an example, the answer is an error,
+    never an empty text. If an eval function sends a request, the answer is the recorded answer to an equal request. If
+    it calls a tool, the result is the recorded result.
     """
 
     exact = True
@@ -63,11 +63,11 @@ class ReplayAdapter:
         self.recorded_models = frozenset(str(record["model"]) for record in exchanges if "model" in record)
 
     def as_judge(self) -> Any:
-        """Return the adapter for judges' replies in the same file, which are separate from the model's answers."""
+        """Return an adapter that answers with the judges' replies in the same file."""
         return ReplayJudge(self._path)
 
     def check_selection(self, keys: Iterable[tuple[str, str]]) -> None:
-        """Raise UsageError if an output without a task would answer examples of two tasks."""
+        """Raise UsageError if a recorded output without a task would answer examples of two tasks."""
         self._recalls.clear()
         self._asked = {}
         first: dict[str, str] = {}
@@ -78,12 +78,12 @@ class ReplayAdapter:
                 raise UsageError(f'{self._path}: {shared}; give the recording a "task" field, or select one task')
 
     def recorded_calls(self, task: str, example: str) -> Mapping[Place, RecordedCall]:
-        """Return the calls of an example's tools."""
+        """Return the recorded tool calls of an example."""
         outputs = self._outputs.get((task, example))
         return {} if outputs is None else outputs.calls
 
     def generate_requests(self, requests: Sequence[Generate]) -> list[Completion | AdapterError]:
-        """Return the recorded completion of each request, or an error for a request without a recorded completion."""
+        """Return the recorded answer to each request, or an error if there is none."""
         return [self._answer(request) for request in requests]
 
     def _answer(self, request: Generate) -> Completion | AdapterError:
@@ -120,7 +120,7 @@ class ReplayAdapter:
 
 
 def _as_without_name(request: Generate) -> Generate:
-    """Return a request as an adapter with a fixed model received it: without the model that the client named."""
+    """Return a request without the model that the client named, as an adapter with a fixed model receives it."""
     named = [name for name, value in request.options.items() if isinstance(value, NamedModel)]
     return replace(request, options={name: value for name, value in request.options.items() if name not in named})
 
@@ -138,7 +138,7 @@ def _label(task: str | None, example_id: str) -> str:
 
 
 class ReplayJudge:
-    """Answers a question about an example with the recorded reply to an equal question, in the recorded order."""
+    """Answers each request to a judge with the recorded reply to an equal request, in the recorded order."""
 
     exact = True
     tells_cost = False
@@ -163,7 +163,7 @@ class ReplayJudge:
             self._recalls[task, example] = Recall(judged.exchanges)
 
     def generate_requests(self, requests: Sequence[Generate]) -> list[Completion | AdapterError]:
-        """Return the recorded reply to each question, or an error for a question without a recorded reply."""
+        """Return the recorded reply to each request, or an error if there is none."""
         return [self._answer(request) for request in requests]
 
     def _answer(self, request: Generate) -> Completion | AdapterError:

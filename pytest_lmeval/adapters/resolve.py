@@ -26,21 +26,22 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 _MADE: dict[int, Made] = {}
 _Profiles = Mapping[str, Mapping[str, object]]
 Read = Callable[[str], str | None]
-"""Returns the value of an environment variable; its repr, which tracebacks show, reveals no values."""
+"""A function that returns the value of an environment variable; its repr must not reveal values in tracebacks."""
 SERVERS = {
     "openai": ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
     "anthropic": ("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
 }
-"""For each kind of adapter, the environment variable with its server's address, and the default address."""
+"""Maps each kind of adapter to the environment variable with its server's address, and to the default address."""
 _MODEL_BY_REQUEST = (*SERVERS, "litellm")
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """The spec and options of an adapter after resolving its profile, and the module in the spec.
+    """The spec and options from which an adapter was created, with its profile resolved, and the module in the spec.
 
-    ``named_by`` is the source of its ``base_url``: an option, a profile, an environment variable, or ``default``.
-    ``project`` is the project's folder. All fields are empty unless :func:`resolve_adapter` made the adapter.
+    ``named_by`` is the source of the adapter's ``base_url``: an option, a profile, an environment variable, or
+    ``default``. ``project`` is the project's folder. All fields are empty if :func:`resolve_adapter` did not create the
+    adapter.
     """
 
     spec: str = ""
@@ -51,7 +52,7 @@ class Made:
 
 
 class Making(NamedTuple):
-    """The arguments of :func:`resolve_adapter` besides the options."""
+    """The arguments of :func:`resolve_adapter`, except the spec and the options."""
 
     registry: Registry
     project: Path | None = None
@@ -63,7 +64,7 @@ _MAKING: ContextVar[Making] = ContextVar("making")
 
 
 def check_spec(spec: str, registry: Registry, project: Path | None = None) -> None:
-    """Raise UsageError, with the choices, unless ``spec`` is a profile, a registered adapter or a ``module:Object``."""
+    """Raise UsageError unless ``spec`` names a profile, a registered adapter or a ``module:Object``."""
     profiles = _profiles(project)
     if taken := sorted(profiles.keys() & registry.adapters.keys()):
         raise UsageError(f"pyproject.toml: tool.lmeval.adapters.{taken[0]}: an adapter has that name; choose another")
@@ -95,12 +96,13 @@ def resolve_adapter(
     offline: bool = False,
     read: Read = os.getenv,
 ) -> Any:
-    """Return the adapter that ``spec`` names, created with ``options``; raise UsageError if that fails.
+    """Create the adapter that ``spec`` names with ``options``; raise UsageError if this fails.
 
     If the project's pyproject.toml has a table ``[tool.lmeval.adapters.NAME]``, the spec ``NAME`` selects the
-    ``adapter`` and options of that table; ``options`` override them. A ``module:Object`` is imported from ``sys.path``
-    or ``project``. A class or function is called with the options; any other object is used as the adapter. With
-    ``offline``, the run sends no requests, so an API key may be missing. ``read`` reads environment variables.
+    ``adapter`` and the options in that table. ``options`` override the options in the table. The function imports a
+    ``module:Object`` from ``sys.path`` or ``project``. If the object is a class or a factory function, the options
+    become its arguments; any other object is the adapter itself. If ``offline`` is True, the run sends no requests, so
+    an API key may be missing. ``read`` returns the value of an environment variable.
     """
     check_spec(spec, registry, project)
     spec, options, named_by = _resolved(spec, options, _profiles(project), read)
@@ -131,7 +133,7 @@ def resolve_adapter(
 
 
 def making() -> Making:
-    """Return the arguments for the adapter that is being created."""
+    """Return the arguments of the current call of :func:`resolve_adapter`."""
     return _MAKING.get(Making(Registry()))
 
 
@@ -141,13 +143,13 @@ def made_with(adapter: Any) -> Made:
 
 
 def as_judge(adapter: Any) -> Any:
-    """Return the adapter that answers a judge's requests for ``adapter``; a recording has a separate adapter."""
+    """Return the adapter that answers requests to a judge: ``adapter``, or the separate adapter of a recording."""
     make = method(adapter, "as_judge")
     return adapter if make is None else make()
 
 
 class Resolved(NamedTuple):
-    """The adapter and options that a spec selects, and the source of its ``base_url``, or ""."""
+    """The adapter and options that a spec selects, and the source of their ``base_url``, or ""."""
 
     adapter: str
     options: Mapping[str, object]
@@ -155,15 +157,15 @@ class Resolved(NamedTuple):
 
     @property
     def base_url(self) -> str:
-        """The address of the server, or ""."""
+        """The address of the adapter's server, or ""."""
         _, default = SERVERS.get(self.adapter.partition(":")[0], ("", ""))
         return str(self.options.get("base_url", default))
 
 
 def resolve_profile(spec: str, options: Mapping[str, object], project: Path | None, read: Read = os.getenv) -> Resolved:
-    """Resolve ``spec``; ``options`` override its profile, and the profile overrides environment variables.
+    """Resolve ``spec``; ``options`` override the profile, and the profile overrides environment variables.
 
-    A variable that is empty or only whitespace counts as missing.
+    An environment variable without a value, or with only whitespace, counts as missing.
     """
     found = _resolved(spec, options, _profiles(project), read)
     if found.adapter.startswith("ray:"):
@@ -175,7 +177,7 @@ def resolve_profile(spec: str, options: Mapping[str, object], project: Path | No
 
 
 def server_kind(spec: str, project: Path | None) -> str:
-    """Return the key in SERVERS of the adapter that ``spec`` selects by name or profile, or ""."""
+    """Return the kind of the adapter that ``spec`` selects, a key of SERVERS, or "" for other adapters."""
     kind = _resolved(spec, _NOTHING, _profiles(project), os.getenv).adapter.partition(":")[0]
     return kind if kind in SERVERS else ""
 
@@ -194,7 +196,7 @@ def _resolved(spec: str, options: Mapping[str, object], profiles: _Profiles, rea
 
 
 def scrubber_of(options: Iterable[tuple[str, Mapping[str, object]]], project: Path | None) -> Scrubber:
-    """Return a scrubber for the secrets in all specs' options and all profiles, because a task may name any profile."""
+    """Return a scrubber for secrets in the given options and in all profiles, because a task may name any profile."""
     profiles = _profiles(project)
     given = (_resolved(spec, given, profiles, os.getenv).options for spec, given in options)
     return Scrubber.of_options(*given, *profiles.values())
@@ -214,7 +216,7 @@ def _profiles(project: Path | None) -> _Profiles:
 
 
 def _imported_object(module_name: str, object_name: str, project: Path | None) -> Any:
-    """Return an object of a module on the path or in ``project``; raise UsageError if module or object is missing."""
+    """Import an object from a module on ``sys.path`` or in ``project``; raise UsageError if this fails."""
     spec = f"{module_name}:{object_name}"
     # pytest itself adds no project folder to the path. Add it at the end, so that it shadows nothing.
     if project is not None and str(project) not in sys.path:

@@ -1,7 +1,7 @@
-"""A model made of a few dozen patterns, for trials: it is instant, free and deterministic.
+"""A model that consists of a few dozen patterns; for trials, it is instant, free and deterministic.
 
-The model answers the last block of a prompt. The model computes expressions, recalls a few facts, writes a few
-functions, and otherwise answers that it does not know.
+The model reads only the last block of a prompt. It computes expressions, recalls a few facts, writes a few functions,
+and otherwise answers that it does not know.
 """
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ def make(argument: str, **options: Any) -> ToyAdapter:
 
 
 class ToyAdapter:
-    """A deterministic pattern matcher with the interface of a batch model.
+    """A deterministic pattern matcher with the interface of a batch adapter.
 
-    The adapter answers from the prompt alone, and knows the answers to the small questions that this package ships.
+    The adapter sees only the prompt, and can answer the small questions in this package's sample tasks.
     """
 
     name = "toy.v1"
@@ -116,11 +116,11 @@ class ToyAdapter:
     fingerprint = "toy.v1"
 
     def generate(self, prompts: Sequence[str]) -> list[str]:
-        """Return one answer per prompt, in order; the answer is ``UNKNOWN`` if no pattern fits."""
+        """Answer each prompt, in order; if no pattern matches, the answer is ``UNKNOWN``."""
         return [_answer(prompt) for prompt in prompts]
 
     def loglikelihood(self, requests: Sequence[LogLikelihood]) -> list[LogProb | AdapterError]:
-        """Return the log-probability of each continuation under a :class:`Bigram` model of the known facts."""
+        """Return the log-probability of each continuation according to a :class:`Bigram` model of the known facts."""
         return [self._bigram.log_prob(request) for request in requests]
 
     @cached_property
@@ -137,7 +137,7 @@ def _answer(prompt: str) -> str:
 
 
 def _voice(question: str, answer: str) -> str:
-    """Word an answer as models do: add a space after ``Answer:``, and an afterthought below the first line."""
+    """Phrase an answer like a model: after ``Answer:``, add a space; if asked for a first line, add a second line."""
     if "first line" in question:
         return f"{answer}\nThat is what I would go with."
     return f" {answer}\n" if question.endswith("Answer:") else answer

@@ -21,7 +21,7 @@ _VERSION = "2023-06-01"
 
 
 class AnthropicAdapter(HttpAdapter[MessagesOptions]):
-    """A model behind a server with Anthropic's Messages interface, with the options of :class:`MessagesOptions`."""
+    """A model on a server with Anthropic's Messages interface; :class:`MessagesOptions` describes the options."""
 
     kind = "anthropic"
     assembly = StreamedMessage

@@ -1,4 +1,4 @@
-"""Write the parts of a message as blocks of Anthropic's Messages interface."""
+"""Convert the parts of a message into blocks for Anthropic's Messages interface."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PDF, _TEXT = "application/pdf", "text/plain"
 
 
 def blocks_of(parts: Sequence[str | Media]) -> list[dict[str, object]]:
-    """Return the blocks of a content; raise RequestRefused for media that cannot be read or written."""
+    """Convert text and media into blocks; raise RequestRefused for media that the interface does not accept."""
     return [{"type": "text", "text": part} if isinstance(part, str) else _block(part) for part in parts if part != ""]
 
 

@@ -21,11 +21,11 @@ _BUDGET = Number(1024, whole=True)
 
 @dataclass(frozen=True, slots=True)
 class MessagesOptions(ServerOptions):
-    """:class:`ServerOptions` and the further options of Anthropic's interface.
+    """:class:`ServerOptions`, and options that only Anthropic's interface has.
 
     ``max_tokens`` has a default because the interface requires a number. ``temperature`` has no default, because newer
     models reject any value. ``thinking`` is ``adaptive``, or a number of tokens for thoughts in addition to
-    ``max_tokens``. None leaves the choice to the server.
+    ``max_tokens``. If an option is None, the server decides.
     """
 
     base_url: str = "https://api.anthropic.com"
@@ -39,12 +39,12 @@ class MessagesOptions(ServerOptions):
 
     @property
     def url(self) -> str:
-        """The address of requests."""
+        """The address that receives requests."""
         return f"{self.root}/messages"
 
     @property
     def root(self) -> str:
-        """The address to which the interface's paths are added, whether or not ``base_url`` ends with the version."""
+        """The address before the interface's paths: ``base_url``, which may omit the version, with the version."""
         return self.base_url.removesuffix("/v1") + "/v1"
 
 
@@ -66,7 +66,7 @@ _CHECKS: Mapping[str, Check] = {
 
 
 def read_options(given: Mapping[str, object]) -> MessagesOptions:
-    """Return the checked options; raise UsageError with the name of a bad option and the expected value."""
+    """Check the options; raise a UsageError that names a bad option and the expected value."""
     options = read("anthropic", MessagesOptions, _CHECKS, given)
     if options.thinking is not None and (options.temperature not in (None, 1) or options.top_k is not None):
         raise fault("anthropic", "options temperature and top_k cannot be combined with thinking; expected neither")

@@ -16,7 +16,7 @@ _CHOICES: Mapping[str, Mapping[str, str]] = {"none": {"type": "none"}, "required
 
 
 def request_fields(model: str, options: MessagesOptions, request: Generate) -> dict[str, object]:
-    """Return the fields of the body; the request's ``max_tokens`` and ``options`` override the adapter's.
+    """Return the fields of the body; ``max_tokens`` and ``options`` of the request override the adapter's options.
 
     Raise RequestRefused if the interface cannot represent a message of the conversation.
     """
@@ -49,7 +49,7 @@ def _thinking(options: MessagesOptions, prompt: Sequence[Message]) -> dict[str, 
 
 
 def _messages(prompt: Sequence[Message]) -> list[dict[str, object]]:
-    """Return the conversation as turns of the user and the assistant; merge adjacent messages of the same role."""
+    """Convert the conversation into turns of the user and the assistant; merge adjacent messages of the same role."""
     turns: list[dict[str, Any]] = []
     for message in prompt:
         if message.role in _SYSTEM:

@@ -1,8 +1,8 @@
 """Turn the body of a reply into a completion.
 
-The run scores these as answers: text, tool calls, thoughts without an answer, an empty turn, and a refusal with the
-text before it. The run reports these as errors and does not score them: an error object, a reply that is not a message,
-a block of an unknown kind, and a reply without blocks that used all its tokens.
+A run scores text, tool calls, thoughts without an answer, an empty turn, and a refusal with the text before it. A run
+reports an error, without a score, for an error object, a reply that is not a message, a block of an unknown kind, and a
+reply without blocks that used all its tokens.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def completion(
     latency_ms: float | None = None,
     ttft_ms: float | None = None,
 ) -> Completion:
-    """Return the message as a completion; raise AdapterError if it is not an answer.
+    """Convert the message into a completion; raise AdapterError if the message is not an answer.
 
-    The text is cut before the first of ``stops``, because the server does not receive stop texts that are only
-    whitespace.
+    The function cuts the text before the first of ``stops``, because the server does not receive stop texts that are
+    only whitespace.
     """
     blocks = _blocks(document)
     thoughts, text = _joined(blocks, "thinking"), _joined(blocks, "text")
@@ -75,7 +75,7 @@ def completion(
 
 
 def _signed(blocks: Sequence[Mapping[str, object]], thoughts: str) -> Fields:
-    """Return the blocks of thoughts, with null for a text that equals ``thoughts``."""
+    """Return the blocks of thoughts; replace a text that equals ``thoughts`` with None."""
     found = [block for block in blocks if block["type"] in _OF_THOUGHTS]
     signed = [{**block, "thinking": None} if block.get("thinking") == thoughts else block for block in found]
     return {BLOCKS: signed} if signed else {}
@@ -86,7 +86,7 @@ def _from_cache(document: Document) -> Fields:
 
 
 def _blocks(document: Document) -> list[Mapping[str, object]]:
-    """Return the blocks of the message; raise AdapterError for other content."""
+    """Return the blocks of the message; raise AdapterError for content of another kind."""
     content = document.fields.get("content")
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
         raise document.error("no content; expected a list of blocks")
@@ -105,7 +105,7 @@ def _joined(blocks: Sequence[Mapping[str, object]], kind: str) -> str:
 
 
 def _tool_call(document: Document, block: Mapping[str, object]) -> ToolCall:
-    """Return a tool call; the arguments of a streamed call are text, which may be invalid."""
+    """Return a tool call; the arguments of a streamed call are text, which may be invalid JSON."""
     name, given = block.get("name"), block.get("input")
     if not isinstance(name, str) or not isinstance(given, dict | str):
         raise document.error("a block tool_use without name or input")
@@ -113,7 +113,7 @@ def _tool_call(document: Document, block: Mapping[str, object]) -> ToolCall:
 
 
 def _prompt_tokens(document: Document) -> int | None:
-    """Return the number of all tokens in the prompt; ``input_tokens`` excludes tokens from the server's cache."""
+    """Return the number of tokens in the prompt; add the cached tokens, which ``input_tokens`` excludes."""
     own = count(document, "input_tokens")
     return None if own is None else own + sum(count(document, name) or 0 for name in _CACHED)
 

@@ -15,7 +15,7 @@ _PIECES = {
 
 
 class StreamedMessage:
-    """The blocks of a message that have arrived so far."""
+    """A message of which some blocks have arrived."""
 
     def __init__(self) -> None:
         self.has_content = False
@@ -26,7 +26,7 @@ class StreamedMessage:
         self._pieces: dict[int, dict[str, list[str]]] = {}
 
     def add(self, event: Mapping[str, object]) -> None:
-        """Add an event; raise ValueError or TypeError if the event is not part of a message, or is out of order."""
+        """Add an event; raise ValueError or TypeError if the event is malformed or out of order."""
         kind = event.get("type")
         if kind == "message_start":
             self._start(_table(event, "message"))
@@ -42,7 +42,7 @@ class StreamedMessage:
         # Ignore other kinds, such as ping: the interface may add more kinds.
 
     def document(self) -> dict[str, object]:
-        """Return the events so far as an unstreamed reply; the input of a call is text."""
+        """Return the unstreamed reply that is equivalent to the events so far; the input of a tool call is text."""
         blocks = [self._whole(index) for index in self._blocks]
         return {**self._message, "content": blocks, "usage": self._usage}
 
@@ -74,7 +74,7 @@ class StreamedMessage:
         self.has_content = self.has_content or bool(text)
 
     def _add_usage(self, usage: Any) -> None:
-        """Record the numbers of tokens; later totals replace earlier totals."""
+        """Record the token counts in ``usage``; later counts replace earlier counts."""
         if isinstance(usage, dict):
             self._usage |= {name: value for name, value in usage.items() if value is not None}
 

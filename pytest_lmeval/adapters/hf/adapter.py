@@ -1,4 +1,4 @@
-"""The adapter ``hf``, which answers requests in order."""
+"""The adapter ``hf``, which runs a model on this machine."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _LONGEST_STEP_S = 10.0
 
 
 class HfAdapter:
-    """A language model for the transformers library, loaded from a folder or by its name on the hub.
+    """A language model of the transformers library, loaded from a folder or by its name on the hub.
 
     :class:`~pytest_lmeval.adapters.hf.options.HfOptions` describes the options. The model may accept images. The
-    constructor loads the model; it raises UsageError for an invalid option, a model that is not causal, or missing
+    constructor loads the model. It raises UsageError for an invalid option, a model that is not causal, or missing
     libraries.
 
-    A repeated run gives the same answers, and sampling for a prompt does not depend on the other prompts in its batch.
-    ``exact`` is still False, because a different batch, thread count or processor changes numbers slightly, and
-    sometimes an answer.
+    If a run is repeated, the model gives the same answers; other prompts in the batch do not affect the random numbers
+    for a prompt. ``exact`` is still False, because a different batch, thread count or processor slightly changes the
+    model's numbers, and sometimes an answer.
     """
 
     tells_cost = False
@@ -64,7 +64,7 @@ class HfAdapter:
 
     @property
     def think_tags(self) -> tuple[str, str] | None:
-        """The tags around the model's thoughts; the run sets them."""
+        """The tags around the model's thoughts; the run sets this attribute."""
         return self._prompts.think_tags
 
     @think_tags.setter
@@ -82,9 +82,9 @@ class HfAdapter:
         return str(self.manifest["sha256"])
 
     def plan_window(self, requests: Sequence[Request]) -> list[list[int]]:
-        """Return the positions of the requests for each call; all ``requests`` are of one kind.
+        """Divide the positions of the requests among calls; all ``requests`` are of one kind.
 
-        The rows in a call have similar lengths, or a common beginning, which the model reads only once.
+        The requests of a call have similar lengths, or begin with the same tokens, which the model reads only once.
         """
         if any(map(_is_rolling, requests)):
             return [[number] for number in range(len(requests))]  # each has several windows
@@ -94,20 +94,20 @@ class HfAdapter:
         return [list(part.numbers) for part in parts]
 
     def generate_requests(self, requests: Sequence[Generate]) -> list[Completion | AdapterError]:
-        """Return, in order, a completion or an AdapterError for each request."""
+        """Return a completion or an AdapterError for each request, in order."""
         return self._answers(requests)
 
     def loglikelihood(self, requests: Sequence[LogLikelihood]) -> list[LogProb | AdapterError]:
-        """Return, in order, a log-probability or an AdapterError for each continuation.
+        """Return a log-probability or an AdapterError for each continuation, in order.
 
         If the tokenizer has a chat template, the template formats contexts that are conversations. If context and
-        continuation exceed the model's window, the beginning of the context is cut off. If several requests begin with
-        the same tokens, the model reads these tokens only once if that saves time.
+        continuation exceed the model's window, the adapter drops the beginning of the context. If several requests
+        begin with the same tokens, the model reads these tokens only once if that saves time.
         """
         return self._answers(requests)
 
     def close(self) -> None:
-        """Release the model, and restore torch's settings; later and unfinished requests raise an error."""
+        """Release the model, and restore torch's number of threads; later and unfinished requests raise an error."""
         if self._loaded is None:
             return
         self._closing.set()
@@ -214,7 +214,7 @@ class HfAdapter:
         return generation.write(loaded, reader, self._prompts, options, batch, self._closing.is_set)
 
     def _whole_text(self, request: Any) -> LogProb | AdapterError:
-        """Return the log-probability of a text that is read in windows."""
+        """Return the log-probability of a text that the model reads in windows."""
         loaded = self._open()
         # As in lm-evaluation-harness, tokens that the tokenizer adds before a text are predicted, too.
         start, tokens = self._prompts.start, self._prompts.plain(request.continuation)
@@ -227,7 +227,7 @@ class HfAdapter:
 
 
 def _kind(row: Row) -> tuple[Sampling, bool]:
-    """Return the facts that all rows of a batch share."""
+    """Return the sampling options of a row, and True if it has images; all rows of a batch share these facts."""
     return row.sampling, row.seen is not None
 
 
@@ -254,7 +254,7 @@ def _too_large(row: Any, reason: str) -> AdapterError:
 
 
 def _set_threads(wanted: int | None, device: str) -> int:
-    """Set the number of torch's threads, and return the previous number."""
+    """Set torch's number of threads, and return the previous number."""
     import torch
 
     before = int(torch.get_num_threads())

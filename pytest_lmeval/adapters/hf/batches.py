@@ -1,4 +1,4 @@
-"""Batches of rows of similar length, as large as memory allows."""
+"""Form batches of rows that have similar lengths; each batch is as large as memory allows."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pytest_lmeval.adapters.hf.rows import AnyRow, Batch, Row, RowFamily, rows_o
 from pytest_lmeval.errors import AdapterError
 
 _LOGITS_PER_TOKEN = 16384
-"""The number of logits that take as much memory as reading one token."""
+"""The number of logits that need as much memory as reading one token."""
 _HELD_PER_TOKEN = 4
-"""The number of tokens whose keys and values take as much memory as reading one token."""
+"""The number of tokens whose keys and values need as much memory as reading one token."""
 _MOST_PADDING = 0.5
 """The largest share of padding in a batch; with more padding, two batches are faster."""
 _Request = TypeVar("_Request")
@@ -23,8 +23,8 @@ _Ready = TypeVar("_Ready")
 class BatchLimits:
     """The limits of a batch.
 
-    At most ``tokens`` go through the model together, including padding and tokens to write. No row may exceed the
-    model's ``window``.
+    ``tokens`` is the maximum number of tokens in a pass through the model, including padding and tokens to write. No
+    row may exceed the model's ``window``.
     """
 
     tokens: int
@@ -33,10 +33,10 @@ class BatchLimits:
 
 
 class Size(NamedTuple):
-    """The size of a batch: its numbers of families and rows, and for each kind of token the largest number in a row.
+    """The size of a batch: its numbers of families and rows, and the largest token counts among its rows.
 
-    ``rest`` is the number of tokens of a row that its family does not share, and ``real`` is the number of tokens in
-    the batch without padding.
+    ``rest`` counts the tokens of a row that its family does not share, and ``real`` counts the tokens of the batch
+    without padding.
     """
 
     families: int = 0
@@ -56,11 +56,11 @@ class Size(NamedTuple):
         return size
 
     def with_beginning(self, shared: int) -> Size:
-        """Return the size of the batch with the beginning of a family added, without its rows."""
+        """Return the size of the batch with a family's shared beginning added, but not the family's rows."""
         return self._replace(families=self.families + 1, shared=max(self.shared, shared), real=self.real + shared)
 
     def with_row(self, row: Row, shared: int) -> Size:
-        """Return the size of the batch with a row added that shares its first ``shared`` tokens with its family."""
+        """Return the size of the batch with one row added, whose first ``shared`` tokens belong to its family."""
         width = len(row.tokens)
         rest = width - shared
         return self._replace(
@@ -79,12 +79,12 @@ class Size(NamedTuple):
 
     @property
     def taken(self) -> float:
-        """The memory, in tokens, for reading and for the keys and values of every row."""
+        """The memory that the batch takes for reading and for keys and values, as a number of tokens."""
         held = self.rows * (self.shared + self.rest + self.room)
         return max(self.read, held / _HELD_PER_TOKEN)
 
     def fits(self, limits: BatchLimits) -> bool:
-        """Return True if the batch is within the limits and not mostly padding."""
+        """Return True if the batch is within the limits, and at most half of it is padding."""
         logits = self.rows * self.kept * limits.vocabulary
         within = max(self.taken, logits / _LOGITS_PER_TOKEN) <= limits.tokens
         # The model computes a finished row until the last row ends, and that must not exceed the window.
@@ -93,7 +93,7 @@ class Size(NamedTuple):
 
 
 def size_of(batch: Batch[AnyRow]) -> Size:
-    """Return the size of a batch."""
+    """Add up the size of a batch."""
     size = Size()
     for family in batch:
         size = size.with_family(family)
@@ -101,10 +101,10 @@ def size_of(batch: Batch[AnyRow]) -> Size:
 
 
 def batches(groups: Sequence[RowFamily[AnyRow]], limits: BatchLimits) -> Iterator[list[RowFamily[AnyRow]]]:
-    """Yield batches of the families within the limits, the largest first; each batch has at least one row.
+    """Yield batches of the families within the limits, longest rows first; each batch has at least one row.
 
-    Families with a shared beginning need different passes from families without a shared beginning, so the two kinds
-    are never in the same batch.
+    Only families with a shared beginning need two passes through the model, so a batch never mixes families with and
+    without a shared beginning.
     """
     batch: list[RowFamily[AnyRow]] = []
     size = Size()
@@ -125,7 +125,7 @@ def _length(row: Row) -> int:
 
 
 def _parts(family: RowFamily[AnyRow], limits: BatchLimits) -> Iterator[RowFamily[AnyRow]]:
-    """Yield parts of the family within the limits; its longest rows come first."""
+    """Split the family into parts within the limits; the longest rows come first."""
     rows: list[AnyRow] = []
     size = begun = Size().with_beginning(family.shared)
     for row in sorted(family.rows, key=_length, reverse=True):
@@ -140,7 +140,7 @@ def _parts(family: RowFamily[AnyRow], limits: BatchLimits) -> Iterator[RowFamily
 
 @dataclass(slots=True)
 class WindowPlan:
-    """The batches of the requests with these ``numbers``, and the errors of requests that are in no batch."""
+    """The batches for the requests with these ``numbers``, and an error for each request that is in no batch."""
 
     numbers: Sequence[int]
     batches: list[Batch[Any]] = field(default_factory=list)
@@ -157,7 +157,7 @@ class WindowPlan:
 def prepare(
     requests: Sequence[_Request], ready: Callable[[int, _Request], _Ready]
 ) -> tuple[Mapping[int, _Ready], dict[int, AdapterError]]:
-    """Return the results of ``ready`` and the errors that it raised, by request number."""
+    """Call ``ready`` for each request; return its results and the errors that it raised, by request number."""
     prepared: dict[int, _Ready] = {}
     errors: dict[int, AdapterError] = {}
     for number, request in enumerate(requests):

@@ -1,4 +1,4 @@
-"""Parse tool calls in text that models of several families wrote."""
+"""Parse tool calls in a model's text, in the formats of several model families."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _decoder = json.JSONDecoder()
 
 
 class Family(NamedTuple):
-    """A format of tool calls: its chat template contains the ``marks``, and decoding keeps the ``special`` tokens."""
+    """A format of tool calls. Its ``marks`` occur in the chat template; decoding keeps its ``special`` tokens."""
 
     parse: Callable[[str], Found]
     marks: tuple[str, ...]
@@ -33,7 +33,7 @@ def _hermes(text: str) -> Found:
 
 
 def _llama(text: str) -> Found:
-    """Read ``{"name": ..., "parameters": {...}}``, separated by semicolons or whitespace, as Llama 3 does."""
+    """Read ``{"name": ..., "parameters": {...}}``, repeated after semicolons or whitespace, as Llama 3 writes it."""
     before, mark, behind = text.partition("<|python_tag|>")
     body = (behind if mark else before).strip()
     if not body.startswith("{"):
@@ -64,12 +64,12 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
 
 
 def family_of(template: str) -> str:
-    """Return the name of the family whose marks the chat template contains, or ""."""
+    """Return the name of the first family whose marks occur in the chat template, or ""."""
     return next((name for name, each in FAMILIES.items() if any(mark in template for mark in each.marks)), "")
 
 
 def parse_calls(text: str, family: str) -> tuple[str, tuple[ToolCall, ...]]:
-    """Return the text without its calls, and all calls, including malformed calls."""
+    """Separate tool calls from the text; return the rest of the text, and all calls, including malformed calls."""
     rest, calls = FAMILIES[family].parse(text)
     if not calls:
         return text, ()
@@ -77,7 +77,7 @@ def parse_calls(text: str, family: str) -> tuple[str, tuple[ToolCall, ...]]:
 
 
 def _objects(body: str) -> Iterator[str]:
-    """Yield the JSON objects at the start of a text, and then the remaining text."""
+    """Yield the JSON objects at the start of a text, and then the rest of the text."""
     while body := body.lstrip(" \t\r\n;,"):
         try:
             _, end = _decoder.raw_decode(body)

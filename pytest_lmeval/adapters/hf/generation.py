@@ -1,4 +1,4 @@
-"""Generate text for a batch until each of its rows has ended."""
+"""Generate text for all rows of a batch."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def write(
     batch: Batch[Prompted],
     is_closed: Callable[[], bool],
 ) -> dict[int, Completion]:
-    """Return one completion per prompt, by request number.
+    """Return a completion for each prompt, by request number.
 
     A text ends before an end token, before its first stop string, or at its maximum number of tokens. Without a
-    ``reader``, the library generates the text: its loop supports every model's cache, but continues to compute finished
-    rows. Raise AdapterError once ``is_closed`` is true.
+    ``reader``, the transformers library generates the text. The library supports every model's cache, but continues to
+    compute finished rows. Raise AdapterError once ``is_closed()`` is true.
     """
     rows = [_Text(prompt, prompts, loaded.ends) for prompt in rows_of(batch)]
     choice = _Choice(rows, options, is_closed)
@@ -43,7 +43,7 @@ def write(
 def _write(loaded: Loaded, choice: _Choice, read: ReadRows, name: str) -> None:
     """Generate until every row is done; drop finished rows once they make up half of the batch.
 
-    ``name`` is the name of the model's argument for past keys and values.
+    ``name`` is the model's name for the argument with past keys and values.
     """
     import torch
 
@@ -101,18 +101,18 @@ class _Text:
         self._tail = max((len(stop.encode()) for stop in prompt.stop), default=-4) + 4
 
     def add(self, token: int) -> None:
-        """Add the next token unless the text is done."""
+        """Append the next token unless the text is complete."""
         if not self.is_done:
             self._tokens.append(token)
             self.is_done = token in self._ends or len(self._tokens) == self.prompt.room or self._is_stopped()
 
     def add_logprob(self, logprob: float) -> None:
-        """Add the log-probability of the next token unless the text is done."""
+        """Append the log-probability of the next token unless the text is complete."""
         if not self.is_done:
             self._logprobs.append(logprob)
 
     def completion(self) -> Completion:
-        """Return the text as a completion."""
+        """Convert the tokens into a completion."""
         prompt, prompts, count = self.prompt, self._prompts, len(self._tokens)
         ended = bool(self._tokens) and self._tokens[-1] in self._ends
         text = prompts.text_after(prompt.tokens, self._tokens[: count - ended])
@@ -145,7 +145,7 @@ class _Text:
 
 
 class _Choice:
-    """Chooses each row's next token with the row's seed, so that other rows of the batch have no effect."""
+    """Chooses the next token of each row; each row has its own random numbers, independent of other rows."""
 
     def __init__(self, rows: Sequence[_Text], options: HfOptions, is_closed: Callable[[], bool]) -> None:
         self.rows = rows
@@ -153,19 +153,19 @@ class _Choice:
         self._is_closed = is_closed
 
     def next(self, scores: Any) -> Any:
-        """Add the next token to each row and return the tokens, of shape (rows, 1)."""
+        """Choose the next token of each row and append it; return the tokens, of shape (rows, 1)."""
         chosen = self._chosen(scores)
         self._add(chosen.squeeze(-1).tolist())
         return chosen
 
     def of_library(self, tokens: Any, scores: Any) -> Any:
-        """Exclude every token except the chosen tokens, so that the library's greedy search takes these."""
+        """Exclude every token except the chosen tokens, so that the library's greedy search takes the chosen tokens."""
         import torch
 
         return torch.full_like(scores, -torch.inf).scatter_(-1, self._chosen(scores), 0)
 
     def are_done(self, tokens: Any, scores: Any, **_: Any) -> Any:
-        """Add the tokens that the library took to the rows; return True for each row that is done."""
+        """Append the tokens that the library took to the rows; return True for each complete row."""
         import torch
 
         self._add(tokens[:, -1].tolist())
@@ -194,9 +194,9 @@ class _Choice:
 
 
 def draw(scores: Any, temperature: float, top_p: float, uniform: Any) -> Any:
-    """Return one token per row, of shape (rows, 1), drawn with the numbers in ``uniform``.
+    """Draw one token per row with the random numbers in ``uniform``; return the tokens, of shape (rows, 1).
 
-    The numbers in ``uniform`` have the same shape, and are in [0, 1). Each draw is from the most probable tokens whose
+    ``uniform`` has the same shape, with numbers in [0, 1). The function draws only from the most probable tokens whose
     probabilities together reach ``top_p``.
     """
     import torch

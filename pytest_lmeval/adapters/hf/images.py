@@ -1,4 +1,4 @@
-"""Create the inputs of a model that accepts images, with the model's processor."""
+"""Convert prompts with images into model inputs, with the model's processor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_lmeval.media import read
 
 
 def inputs_of(processor: Any, prompts: Sequence[Seen]) -> Any:
-    """Return the tensors for one or more prompts, padded on the left; raise AdapterError for unusable images."""
+    """Return the input tensors of the prompts, padded on the left; raise AdapterError for unusable images."""
     from PIL import Image, UnidentifiedImageError
 
     images: list[list[Any]] = []
@@ -47,5 +47,5 @@ def tokens_of(processor: Any, prompt: Seen) -> list[int]:
 
 
 def batch_of(processor: Any, prompts: Sequence[Prompted], device: str) -> dict[str, Any]:
-    """Return the model's arguments for prompts with images; raise the errors of :func:`inputs_of`."""
+    """Return the model's arguments for the prompts, on ``device``; raise the errors of :func:`inputs_of`."""
     return dict(inputs_of(processor, [prompt.seen for prompt in prompts if prompt.seen is not None]).to(device))

@@ -1,4 +1,4 @@
-"""Load a model from a folder or by its name on the hub, and report faults in the model."""
+"""Load a model from a folder or by its name on the hub; report an unusable model."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequen
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A model, and facts that requests need.
+    """A loaded model, with the facts that the adapter needs for requests.
 
     ``name`` is the name of the folder, or the name on the hub. ``window`` is the maximum number of tokens that the
     model can read, or None if its config has no limit. ``ends`` are the tokens that end a text, and ``pad`` is the
-    padding token. ``folder`` contains the model's files; ``revision`` is the commit on the hub, None for a folder.
-    ``processor`` makes the inputs of a model that accepts images; it is None for other models.
+    padding token. ``folder`` contains the model's files. ``revision`` is the commit on the hub, or None for a model
+    from a folder. ``processor`` creates the inputs of a model that accepts images; it is None for a model that accepts
+    only text.
     """
 
     name: str
@@ -44,7 +45,7 @@ class Loaded:
 
 
 def find_folder(source: str) -> Path | None:
-    """Return the folder ``source``, or None if it may be a name on the hub; otherwise raise UsageError."""
+    """Return the path of the folder ``source``, or None if it may be a hub name; otherwise raise UsageError."""
     path = Path(source).expanduser()
     if path.is_dir() and not (path / "config.json").is_file():
         hint = "; merge the adapter into its base model first" if (path / "adapter_config.json").exists() else ""
@@ -59,7 +60,7 @@ def find_folder(source: str) -> Path | None:
 
 
 def load(source: str, options: HfOptions, worker: int = 0) -> Loaded:
-    """Load tokenizer and model without output; raise UsageError if ``source`` is not a usable causal model.
+    """Load the tokenizer and the model silently; raise UsageError if ``source`` is not a usable causal model.
 
     Loading a folder needs no network.
     """
@@ -115,9 +116,9 @@ def _load(source: str, folder: Path | None, options: HfOptions, device: str, tra
 
 
 def _sees_images(source: str, config: Any, transformers: Any) -> bool:
-    """Return True for a model that accepts images, and False for a model that accepts only text.
+    """Return True if the model accepts images, and False if it accepts only text.
 
-    Raise UsageError for a checkpoint that would load but answer at random, such as a masked model.
+    Raise UsageError for a checkpoint that would load but give random answers, such as a masked language model.
     """
     kinds = transformers.models.auto.modeling_auto
     declared = config.architectures or []
@@ -131,7 +132,7 @@ def _sees_images(source: str, config: Any, transformers: Any) -> bool:
 
 
 def _processor(origin: str, where: Mapping[str, object], transformers: Any) -> Any:
-    """Return the processor of a model that accepts images, or None for a folder without its files."""
+    """Return the processor of a model that accepts images, or None for a folder without the processor's files."""
     if where["local_files_only"] and not any(Path(origin, name).is_file() for name in _OF_PROCESSORS):
         return None
     try:
@@ -183,13 +184,13 @@ def _quietly() -> Iterator[tuple[Any, Any]]:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """Return the weight files in ``folder``, sorted by name."""
+    """Return the weight files that transformers would load from ``folder``, sorted by name."""
     kinds = (sorted(folder.glob(pattern)) for pattern in _PATTERNS)
     return next((files for files in kinds if files), [])
 
 
 def hash_files(paths: Iterable[Path]) -> str:
-    """Return the SHA-256 of the files' joined contents, like ``cat PATHS | sha256sum``."""
+    """Return the SHA-256 of the concatenated files, like ``cat PATHS | sha256sum``."""
     digest = hashlib.sha256()
     for path in paths:
         with path.open("rb", buffering=0) as file:

@@ -1,4 +1,4 @@
-"""Check the options of the adapter ``hf`` before any heavy import, and choose a device."""
+"""Check the options of the adapter ``hf`` before it imports torch, and choose a device."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from pytest_lmeval.numbers import Number
 class HfOptions:
     """Options for loading and querying the model.
 
-    Decoding is greedy if ``temperature`` is 0. Otherwise, tokens are drawn with the seed ``seed`` from the most
+    If ``temperature`` is 0, the model takes the most probable token. Otherwise, it draws, with ``seed``, from the most
     probable tokens whose probabilities together reach ``top_p``. ``max_new_tokens`` applies to requests without
-    ``max_tokens``. ``batch_tokens`` limits the tokens that go through the model together, including padding and tokens
-    to write. The adapter chooses each batch from ``request_window`` requests. ``tool_parser`` is the format of tool
-    calls, by default the format whose marks the chat template contains. ``threads`` is the number of torch's CPU
-    threads, by default a worker's share of torch's default.
+    ``max_tokens``. ``batch_tokens`` limits the number of tokens in a pass through the model, including padding and
+    tokens to write. The adapter forms batches from up to ``request_window`` requests. ``tool_parser`` is the format of
+    tool calls; by default, the chat template determines it. ``threads`` is the number of torch's CPU threads, by
+    default a worker's share of torch's default.
     """
 
     device: str = "auto"
@@ -45,7 +45,7 @@ class HfOptions:
     trust_remote_code: bool = False
 
     def public(self) -> dict[str, object]:
-        """Return the options that are set, as JSON values."""
+        """Return the options that have a value, as JSON."""
         return {name: value for name, value in asdict(self).items() if value is not None and value != {}}
 
 
@@ -82,7 +82,7 @@ _CHECKS: Mapping[str, Check] = {
 
 
 def read_options(given: Mapping[str, object]) -> HfOptions:
-    """Return the checked options; raise UsageError with the name of a bad option and the expected value."""
+    """Check the options; raise a UsageError that names a bad option and the expected value."""
     options = HfOptions(**checked("hf", _CHECKS, given))
     if options.top_p < 1 and options.temperature == 0:
         raise fault("option top_p has no effect at temperature 0; expected a temperature above 0 with it")
@@ -92,7 +92,7 @@ def read_options(given: Mapping[str, object]) -> HfOptions:
 
 
 def sampling_of(given: Mapping[str, Any], taken: Collection[str], options: HfOptions) -> tuple[tuple[str, float], ...]:
-    """Return the options of a request that are in ``taken``; raise AdapterError for an invalid value."""
+    """Return a request's options whose names are in ``taken``; raise AdapterError for an invalid value."""
     own = {name: given[name] for name in taken if given.get(name) is not None} if given else {}
     if not own:
         return ()
@@ -109,23 +109,23 @@ fault = partial(adapter_fault, "hf")
 
 
 def worker_number(environment: Mapping[str, str]) -> int:
-    """Return K in worker ``gwK``, and 0 outside a worker."""
+    """Return K in the pytest-xdist worker ``gwK``, and 0 in a process that is not a worker."""
     worker = re.fullmatch(r"gw(\d{1,6})", environment.get("PYTEST_XDIST_WORKER", ""), re.ASCII)
     return int(worker[1]) if worker else 0
 
 
 def share_threads(threads: int, environment: Mapping[str, str]) -> int:
-    """Return a worker's share of ``threads``, at least one; outside a worker, return ``threads``.
+    """Return a worker's share of ``threads``, at least one; without workers, return ``threads``.
 
-    Processes with a thread for every core wait for one another at every step. On two cores, two such processes took
-    nine times as long as two processes with one thread each.
+    If every process has a thread for every core, the processes wait for one another at every step. On two cores, two
+    such processes took nine times as long as two processes with one thread each.
     """
     workers = re.fullmatch(r"[1-9]\d{0,5}", environment.get("PYTEST_XDIST_WORKER_COUNT", ""), re.ASCII)
     return max(1, threads // int(workers[0])) if workers else threads
 
 
 def choose_device(wanted: str, gpus: int, worker: int) -> str:
-    """Return ``cpu`` or ``cuda:N``: worker K gets the GPU K modulo ``gpus``.
+    """Return ``cpu`` or ``cuda:N``; by default, worker K uses the GPU K modulo ``gpus``.
 
     ``wanted`` is ``auto``, ``cpu``, ``cuda`` or ``cuda:N``. Raise UsageError for a GPU that does not exist.
 

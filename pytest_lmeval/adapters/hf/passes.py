@@ -1,4 +1,4 @@
-"""Run rows through the model, which reads their common beginning only once."""
+"""Run rows through the model, which reads a common beginning of the rows only once."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pytest_lmeval.adapters.hf.rows import AnyRow, Batch, rows_of
 
 
 def can_go_on(model: Any) -> bool:
-    """Return True if ``model`` can continue from keys and values that were computed for other rows.
+    """Return True if ``model`` can continue from the keys and values of other rows.
 
-    Only the library's models with full attention in all layers can continue in this way. Layers with sliding windows,
-    recurrence or compression keep a different kind of state.
+    Only transformers' own models with full attention in all layers can do so. Layers with sliding windows, recurrence
+    or compression have another kind of state.
     """
     config = model.config.get_text_config()
     layers = set(getattr(config, "layer_types", None) or ["full_attention"])
@@ -27,13 +27,13 @@ def can_go_on(model: Any) -> bool:
 
 
 def name_of_past(model: Any) -> str:
-    """Return the name of past keys and values among the arguments and outputs of ``model``."""
+    """Return the name that ``model`` uses for past keys and values in its arguments and outputs."""
     # transformers 5.24 renamed it to "cache".
     return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
 
 
 def padded(rows: Sequence[Sequence[int]], pad: int, device: str) -> tuple[Any, Any]:
-    """Return tokens and attention mask, both of shape (rows, length of the longest), padded on the left."""
+    """Return tokens and attention mask, both padded on the left to the length of the longest row."""
     import torch
 
     width = max(map(len, rows))
@@ -48,10 +48,10 @@ def positions(mask: Any) -> Any:
 
 
 class ReadRows(NamedTuple):
-    """The output of a pass: ``logits`` of the last positions, of shape (rows, positions, vocabulary).
+    """The output of a pass, with ``logits`` of the last positions, of shape (rows, positions, vocabulary).
 
-    The next pass needs the attention ``mask`` so far, and the ``past`` keys and values, which are computed only on
-    request.
+    ``mask`` is the attention mask so far, and ``past`` holds the keys and values; the next pass needs both. ``past`` is
+    None unless the caller requested it.
     """
 
     logits: Any
@@ -60,7 +60,7 @@ class ReadRows(NamedTuple):
 
 
 class Reader:
-    """Reads batches, and keeps the beginning of the last batch, which the next batch may share.
+    """Reads batches, and stores the beginning of the last batch, because the next batch may share it.
 
     ``past`` is the model's name for past keys and values.
     """
@@ -72,7 +72,7 @@ class Reader:
         self._kept: tuple[tuple[int, ...], ReadRows] | None = None
 
     def read(self, loaded: Loaded, batch: Batch[AnyRow], *, keep_past: bool = False) -> ReadRows:
-        """Return at least the predictions that the rows of the batch need, the same number for each row."""
+        """Return at least the predictions that the rows of the batch need; their number is the same for each row."""
         import torch
 
         begun = self._begin(loaded, batch) if batch[0].shared else None
@@ -84,7 +84,7 @@ class Reader:
         return self._pass(loaded, tokens, mask, wanted, None if begun is None else begun.past, keep_past=keep_past)
 
     def forget(self) -> None:
-        """Drop the stored beginning."""
+        """Delete the stored beginning."""
         self._kept = None
 
     def _begin(self, loaded: Loaded, batch: Batch[AnyRow]) -> ReadRows:

@@ -1,7 +1,7 @@
-"""Turn text into tokens, and tokens into text.
+"""Convert text into tokens, and tokens into text.
 
-A plain text gets the tokenizer's prefix (most often one BOS token) and no suffix. The chat template formats a
-conversation and adds its special tokens.
+The tokens of a plain text begin with the tokenizer's prefix (usually one BOS token) and have no suffix. The chat
+template formats a conversation and adds its special tokens.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BEFORE = 8  # enough tokens to show a tokenizer that the next token does not be
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """A text; if ``is_template``, it begins with the output of the chat template, which includes special tokens."""
+    """A text; ``is_template`` is True if it begins with output of the chat template, which includes special tokens."""
 
     text: str
     is_template: bool = False
@@ -34,14 +34,14 @@ class _Context:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A prompt with images: its text from the chat template, and its images in order."""
+    """The text of a prompt with images, formatted by the chat template, and its images in order."""
 
     text: str
     images: Sequence[Media]
 
 
 class Prompts:
-    """Turns the requests of a run into tokens for one tokenizer."""
+    """Converts requests into tokens with one tokenizer."""
 
     def __init__(self, tokenizer: Any, options: HfOptions, *, sees: bool = False) -> None:
         self._tokenizer = tokenizer
@@ -60,9 +60,9 @@ class Prompts:
         self.start = next(([token] for token in starts if token is not None), [])
 
     def read(self, request: Generate) -> tuple[list[int], bool]:
-        """Return the tokens for ``request``, and True if the prompt ends within thoughts.
+        """Return the tokens of a request's prompt, and True if the prompt ends within thoughts.
 
-        Raise AdapterError for a request that the tokenizer or its template cannot represent.
+        Raise AdapterError if the tokenizer or its chat template does not support the request.
         """
         if not self.is_chat and request.tools:
             raise AdapterError("tools need a chat template, and the tokenizer has none, or the option chat is false")
@@ -76,15 +76,15 @@ class Prompts:
         return tokens, opened
 
     def opens_thoughts(self, text: str) -> bool:
-        """Return True if a text from the chat template ends within thoughts."""
+        """Return True if a text from the chat template ends with the opening tag of thoughts."""
         return self.think_tags is not None and text.rstrip().endswith(self.think_tags[0])
 
     def chat(self, request: Generate) -> str:
-        """Return a conversation as text from the chat template; raise the errors of :meth:`read`."""
+        """Format the prompt with the chat template; raise the errors of :meth:`read`."""
         return self._with_tools(request) if request.tools else self._converse(request.prompt)
 
     def split_thoughts(self, text: str, *, opened: bool) -> tuple[str, str]:
-        """Split the model's text into thoughts and answer; ``opened`` is True if the prompt began thoughts."""
+        """Split the model's text into thoughts and answer; ``opened`` is True if the prompt ends within thoughts."""
         found = split_thoughts(text, self.think_tags, opened=opened) if self.think_tags else None
         return found or ("", text)
 
@@ -104,16 +104,16 @@ class Prompts:
         return text
 
     def split_requests(self, requests: Sequence[LogLikelihood]) -> list[tuple[list[int], int] | AdapterError]:
-        """For each request, return its tokens and the number of tokens in its continuation, or an error.
+        """Return the tokens of each request and the number of tokens in its continuation, or an error.
 
-        The context's tokens are the leading tokens that are the same with and without the continuation. If the
-        tokenizer joins the last characters of the context (most often a space) with the first characters of the
-        continuation, the joint token belongs to the continuation. At least one token precedes the continuation. If the
-        context has no tokens, this is the BOS token, or the EOS token of a tokenizer without BOS.
+        The context's tokens are the leading tokens that do not change if the continuation follows. The tokenizer may
+        join the end of the context (usually a space) with the start of the continuation; the joint token then belongs
+        to the continuation. At least one token precedes the continuation. If the context has no tokens, this token is
+        the BOS token, or the EOS token if the tokenizer has no BOS token.
 
-        The chat template formats a context that consists of messages. A single tokenizer call reads all texts, because
-        a call for each short text could take longer than the model. Requests that move whitespace are split as
-        lm-evaluation-harness splits them: after as many tokens as the context alone has.
+        The chat template formats a context that consists of messages. One call of the tokenizer converts all texts,
+        because a call for each short text could take longer than the model. If a request moves whitespace, its
+        continuation begins after as many tokens as the context alone has, as in lm-evaluation-harness.
         """
         contexts = self._contexts(requests)
         pairs = [_moved(*pair) for pair in zip(contexts, requests, strict=True)]
@@ -142,13 +142,13 @@ class Prompts:
         return [known.get(request.messages) or _Context(request.context) for request in requests]
 
     def text_after(self, prompt: Sequence[int], written: Sequence[int]) -> str:
-        """Return ``written`` as text after ``prompt``, including a leading space, which many tokenizers drop."""
+        """Decode the tokens ``written`` after ``prompt``; keep a leading space, which many tokenizers drop."""
         before = list(prompt[-_BEFORE:])
         start, whole = self.decode(before), self.decode([*before, *written])
         return whole[len(start) :] if whole.startswith(start) else self.decode(written)
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Return the text of ``tokens``, omitting special tokens and keeping all whitespace."""
+        """Return the text of ``tokens``; keep all whitespace, but only the special tokens of thoughts and calls."""
         kept = self._kept
         if not kept.isdisjoint(tokens):
             tokens = [token for token in tokens if token in kept or token not in self._special]
@@ -163,14 +163,14 @@ class Prompts:
 
     @cached_property
     def _kept(self) -> frozenset[int]:
-        """The special tokens around thoughts and calls, which separate them from an answer."""
+        """The special tokens that mark thoughts and tool calls in the model's text."""
         family = FAMILIES.get(self.tools_family)
         marks = {*(self.think_tags or ()), *(family.special if family else ())}
         named = zip(self._tokenizer.all_special_tokens, self._tokenizer.all_special_ids, strict=True)
         return frozenset(token for text, token in named if text in marks)
 
     def plain(self, text: str) -> list[int]:
-        """Return the tokens of a text with the tokenizer's prefix."""
+        """Return the tokenizer's prefix and the tokens of a text."""
         return self._encode_all([_Context(text)])[_Context(text)]
 
     def _encode_all(self, texts: Collection[_Context]) -> dict[_Context, list[int]]:
@@ -215,7 +215,7 @@ class Prompts:
 
 
 def _turn(message: Message, *, as_parts: bool) -> dict[str, object]:
-    """Return a message for chat templates, with the arguments of calls as an object."""
+    """Return a message in the format of chat templates; the arguments of tool calls are objects."""
     turn = message.to_json()
     if as_parts or message.parts:
         turn["content"] = [
@@ -228,7 +228,7 @@ def _turn(message: Message, *, as_parts: bool) -> dict[str, object]:
 
 
 def _writes_parts(tokenizer: Any) -> bool:
-    """Return True if the chat template writes lists of parts, as most templates of models that see images do."""
+    """Return True if the chat template accepts messages with lists of parts, as most templates for images do."""
     turn = _turn(Message("user", _PROBE), as_parts=True)
     try:
         text = tokenizer.apply_chat_template([turn], tokenize=False)
@@ -252,9 +252,10 @@ def _border(
 
 
 def _moved(context: _Context | AdapterError, request: LogLikelihood) -> tuple[_Context | AdapterError, str]:
-    """Return context and continuation; move the context's trailing whitespace to the continuation if requested.
+    """Return context and continuation; if requested, move trailing whitespace from the context to the continuation.
 
-    Tokenizers join whitespace with the text that follows, and many chat templates end with a line break.
+    The move matters because tokenizers join whitespace with the text after it, and many chat templates end with a line
+    break.
     """
     if isinstance(context, AdapterError) or not request.moves_blanks or not (bare := context.text.rstrip()):
         return context, request.continuation
@@ -262,7 +263,7 @@ def _moved(context: _Context | AdapterError, request: LogLikelihood) -> tuple[_C
 
 
 def shared_length(first: Sequence[int], second: Sequence[int]) -> int:
-    """Return the length of the common beginning.
+    """Return the number of equal elements at the beginning of both sequences.
 
     >>> shared_length([1, 2, 3], [1, 2, 4, 5])
     2

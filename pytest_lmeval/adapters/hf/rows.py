@@ -1,4 +1,4 @@
-"""The rows that the model reads to answer requests, and families of rows with a common beginning."""
+"""The rows of tokens that the model reads, and families of rows with a common beginning."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import ClassVar, Generic, TypeAlias, TypeVar
 from pytest_lmeval.adapters.hf.prompts import Seen, shared_length
 
 _WORTH_SAVING = 0.4
-"""The share of a family's tokens that sharing must save, because sharing takes a second pass through the model."""
+"""The fraction of a family's tokens that sharing must save, because sharing needs a second pass through the model."""
 Sampling: TypeAlias = tuple[tuple[str, float], ...]
-"""Options of a request that override the adapter's, sorted by name."""
+"""Options of a request that override the adapter's options, sorted by name."""
 
 
 @dataclass(slots=True)
 class ScoredRow:
-    """A row for scoring continuations; ``asked`` maps the number of each request to the tokens of its continuation.
+    """A row for scoring continuations; ``asked`` maps request numbers to the tokens of the continuations.
 
-    At the i-th token from the end of the row, the model predicts the i-th token from the end of each continuation.
+    At the i-th last token of the row, the model predicts the i-th last token of each continuation.
     """
 
     tokens: list[int]
@@ -31,22 +31,22 @@ class ScoredRow:
 
     @property
     def kept(self) -> int:
-        """The number of needed predictions, which are at the end of the row."""
+        """The number of predictions, at the end of the row, that the requests need."""
         return max(map(len, self.asked.values()))
 
     @property
     def answers(self) -> Iterable[int]:
-        """The numbers of the requests."""
+        """The numbers of the requests that the row answers."""
         return self.asked
 
 
 @dataclass(frozen=True, slots=True)
 class Prompted:
-    """A prompt's ``tokens``, and ``room``, the most tokens to write; ``seed`` seeds the draws for this prompt.
+    """The ``tokens`` of a prompt, and ``room``, the maximum number of tokens to write.
 
-    ``opened`` is True if the prompt ends within thoughts, ``tools`` if the model may call tools. ``number`` is the
-    number of the request. All rows of a batch have the same ``sampling``, and either all rows or no rows have images
-    (``seen``).
+    ``seed`` initializes the random numbers for this prompt. ``opened`` is True if the prompt ends within thoughts.
+    ``tools`` is True if the model may call tools. ``number`` is the number of the request. All rows of a batch have the
+    same ``sampling``, and either all rows or no rows have images (``seen``).
     """
 
     tokens: list[int]
@@ -63,7 +63,7 @@ class Prompted:
 
     @property
     def answers(self) -> Iterable[int]:
-        """The number of the request."""
+        """The number of the request that the row answers, as a tuple."""
         return (self.number,)
 
 
@@ -73,19 +73,19 @@ AnyRow = TypeVar("AnyRow", bound=Row)
 
 @dataclass(frozen=True, slots=True)
 class RowFamily(Generic[AnyRow]):
-    """Rows that begin with the same ``shared`` tokens, and need no prediction at these tokens."""
+    """Rows whose first ``shared`` tokens are equal; no request needs a prediction at these tokens."""
 
     rows: Sequence[AnyRow]
     shared: int = 0
 
     @property
     def beginning(self) -> tuple[int, ...]:
-        """The tokens that the rows share."""
+        """The tokens that all rows share."""
         return tuple(self.rows[0].tokens[: self.shared])
 
 
 Batch = Sequence[RowFamily[AnyRow]]
-"""Families that go through the model together: either every family has a shared beginning, or no family has."""
+"""Families that go through the model together, either all with a shared beginning or all without."""
 
 
 def rows_of(batch: Batch[AnyRow]) -> list[AnyRow]:
@@ -94,7 +94,7 @@ def rows_of(batch: Batch[AnyRow]) -> list[AnyRow]:
 
 
 def families(rows: Iterable[AnyRow]) -> list[RowFamily[AnyRow]]:
-    """Group rows into families; a row that shares too few tokens with other rows is a family by itself.
+    """Group rows into families; a row that shares too few tokens with other rows becomes a separate family.
 
     >>> long = [1, 2, 3, 4, 5, 6]
     >>> rows = [ScoredRow([*long, 7, 8], {0: [8, 9]}), ScoredRow([5], {1: [6]}), ScoredRow([*long, 9], {2: [9]})]

@@ -1,4 +1,4 @@
-"""Compute the log-likelihoods of given texts; the model reads a long text in windows."""
+"""Compute log-likelihoods; the model reads a long text in windows."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Split = tuple[list[int], int]
 
 
 def readings(split: Mapping[int, Split], window: int | None) -> list[ScoredRow]:
-    """Return the rows that answer all requests, cropped on the left to the ``window``.
+    """Return the rows that answer all requests; a row that exceeds the ``window`` loses its first tokens.
 
-    If the model reads the same tokens for several requests, such as requests for one token after one context, these
-    requests share a row.
+    Requests for which the model reads the same tokens share a row, for example requests for single tokens after one
+    context.
     """
     rows: dict[tuple[int, ...], ScoredRow] = {}
     for number, (tokens, size) in split.items():
@@ -31,9 +31,9 @@ def readings(split: Mapping[int, Split], window: int | None) -> list[ScoredRow]:
 
 
 def score(loaded: Loaded, reader: Reader, batch: Batch[ScoredRow]) -> _Answers:
-    """Return the log-probabilities for the families, by request number.
+    """Return the log-probabilities for the requests of a batch, by request number.
 
-    A number that is not finite becomes an AdapterError; a model that overflows its dtype returns such numbers.
+    If a log-probability is not finite, for example because the model's dtype overflows, the answer is an AdapterError.
     """
     import torch
 
@@ -43,7 +43,7 @@ def score(loaded: Loaded, reader: Reader, batch: Batch[ScoredRow]) -> _Answers:
 
 
 def _answers(rows: Sequence[ScoredRow], predicted: Any) -> Iterator[tuple[int, LogProb | AdapterError]]:
-    """Yield the number and answer of every request; all answers are looked up in one step, which is faster."""
+    """Yield the number and the answer of every request; for speed, look up all answers in one step."""
     import torch
 
     asked: list[tuple[int, list[int]]] = []
@@ -65,7 +65,7 @@ def _answers(rows: Sequence[ScoredRow], predicted: Any) -> Iterator[tuple[int, L
 
 
 def _look_up(predicted: Any, places: Any, targets: Any) -> tuple[list[float], list[bool]]:
-    """Return each target's log-probability at its position, and True if it is the first of the likeliest tokens."""
+    """Return the log-probability of each target at its position, and True if the target is the model's first choice."""
     logprobs = predicted.float().log_softmax(-1)
     each = logprobs[places, targets]
     likely = each == logprobs.amax(-1)[places]
@@ -82,11 +82,11 @@ def _logprob(tokens: Sequence[int], each: Sequence[float], greedy: bool) -> LogP
 
 
 def windows(start: Sequence[int], tokens: Sequence[int], size: int | None) -> Iterator[Split]:
-    """Yield the windows of a text for a model that reads ``size`` tokens at once; None means any number.
+    """Yield the windows of a text for a model that reads at most ``size`` tokens; None means no limit.
 
-    The context of the first window is only ``start``. Each further window predicts the next ``size`` tokens, with one
-    token before them as context. The last window predicts the remaining tokens, with as much context as the model can
-    read.
+    The context of the first window is only ``start``. Each further window predicts the next ``size`` tokens; its
+    context is the one token before them. The last window predicts the remaining tokens, with as much context as the
+    model can read.
     """
     length = len(tokens) if size is None else size
     whole = [*start, *tokens]
@@ -101,7 +101,7 @@ def windows(start: Sequence[int], tokens: Sequence[int], size: int | None) -> It
 
 
 def joined(parts: Sequence[LogProb]) -> LogProb:
-    """Return the log-probability of a whole text from the log-probabilities of its windows."""
+    """Combine the log-probabilities of windows into the log-probability of the whole text."""
     tokens = tuple(each for part in parts for each in part.tokens)
     ids = tuple(each for part in parts for each in part.ids)
     times = [part.latency_ms for part in parts if part.latency_ms is not None]

@@ -1,1 +1,1 @@
-"""Code shared by adapters that query a server over HTTP."""
+"""Code that adapters share to query a server over HTTP."""

@@ -1,6 +1,6 @@
 """The base class of adapters for servers.
 
-Each call makes one attempt; the engine retries calls, limits them, and runs them concurrently.
+Each call of ``complete`` makes one attempt; the engine retries calls, limits their rate, and runs them concurrently.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ Answered = TypeVar("Answered", Completion, LogProb)
 
 
 class HttpAdapter(ServerModel[Given], ABC):
-    """A model on a server; a subclass writes the requests of one interface and reads its replies.
+    """A model on a server; each subclass writes the requests and reads the replies of one interface.
 
-    Raise UsageError as :class:`ServerModel` does, and if aiohttp is missing. Once the model has answered,
-    ``manifest["revision"]`` is the server's name for it.
+    The constructor raises UsageError as :class:`ServerModel` does, and if aiohttp is missing. After the first answer,
+    ``manifest["revision"]`` is the server's name for the model.
     """
 
     assembly: ClassVar[type[Assembly]]
     """Assembles the events of a stream."""
     remedies: ClassVar[Mapping[str, str]] = {}
-    """Maps each field that a server may not support to the option to set instead."""
+    """Maps each field that a server may reject to the option that avoids the field."""
 
     hostable = True
     forwards = True
@@ -59,27 +59,27 @@ class HttpAdapter(ServerModel[Given], ABC):
 
     @abstractmethod
     def _headers(self, key: ApiKey) -> Mapping[str, str]:
-        """Return the headers of the interface, including the API key if there is one."""
+        """Return the interface's headers, with the API key if it is not empty."""
 
     @abstractmethod
     def _fields(self, model: str, request: Generate) -> Mapping[str, object]:
-        """Return the fields of the body of a request to ``model``; raise AdapterError for an unknown field."""
+        """Return the fields of a request's body; raise AdapterError if the interface does not support the request."""
 
     @abstractmethod
     def _completion_of(self, document: Document, request: Generate, reply: Reply, options: Given) -> Completion:
-        """Return the answer in a reply, priced by ``options``; raise AdapterError if there is no answer."""
+        """Return the answer in a reply, with its cost by ``options``; raise AdapterError if there is no answer."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, base_url={self._options.base_url!r})"
 
     @property
     def known_secrets(self) -> tuple[str, ...]:
-        """The API key, so that code that shows or stores answers can hide it."""
+        """The API key, which code that shows or stores answers must hide."""
         return self._key.known()
 
     @property
     def cancelled_after_s(self) -> float:
-        """Always 0, because the transport stores the value."""
+        """Always 0; setting this attribute passes the value to the transport, which stores it."""
         return 0.0
 
     @cancelled_after_s.setter
@@ -140,12 +140,12 @@ class HttpAdapter(ServerModel[Given], ABC):
         return completion_of(reply, request, self._priced(model_in(request.content)), self._key)
 
     async def aclose(self) -> None:
-        """Close the connections, in the event loop that used them; a later request opens new ones."""
+        """Close the connections, in the event loop that used them; a later request opens new connections."""
         if "_transport" in vars(self):
             await self._transport.aclose()
 
     def _record_revision(self, document: Document) -> None:
-        """Add the name of the model that answered to the manifest, to show if the server changes models."""
+        """Add the name of the model that answered to the manifest, which then shows if the server changes models."""
         served = document.fields.get("model")
         known = self.manifest.get("revision", "").split(", ") if "revision" in self.manifest else []
         if not isinstance(served, str) or not served.isprintable() or not 0 < len(served) <= _LONGEST_NAME:
@@ -164,7 +164,7 @@ class HttpAdapter(ServerModel[Given], ABC):
 
 
 def _check_address(kind: str, url: str) -> None:
-    """Raise UsageError if ``url`` is not a URL or aiohttp is missing; do not import aiohttp."""
+    """Raise UsageError if ``url`` is not a URL, or if aiohttp is missing; do not import aiohttp."""
     try:
         from yarl import URL
 
@@ -184,7 +184,7 @@ def _needs_aiohttp(kind: str, why: str) -> str:
 
 
 def raised(answer: Answered | AdapterError) -> Answered:
-    """Return ``answer``, or raise it without its traceback if it is an error."""
+    """Return ``answer``; if it is an error, raise it without its traceback."""
     if isinstance(answer, AdapterError):
         answer.__context__ = answer.__traceback__ = None
         raise answer from None

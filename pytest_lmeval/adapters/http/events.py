@@ -1,7 +1,7 @@
-"""Convert server-sent events into the document of an equivalent unstreamed reply.
+"""Convert server-sent events into the JSON of an equivalent unstreamed reply.
 
-The interface's :class:`Assembly` joins the events. An event that is not part of an answer, such as an error, replaces
-the whole reply.
+An :class:`Assembly` for each interface joins the events. An event that is not part of an answer, such as an error,
+replaces the whole reply.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ _DONE = b"[DONE]"
 
 
 class Assembly(Protocol):
-    """The part of an answer that has arrived."""
+    """Joins events into the part of an answer that has arrived."""
 
     @property
     def has_content(self) -> bool:
-        """True once a text, thought or call has arrived."""
+        """True once part of a text, of thoughts or of a tool call has arrived."""
 
     @property
     def has_ended(self) -> bool:
-        """True once an event has ended the answer."""
+        """True once an event has completed the answer."""
 
     def add(self, event: Mapping[str, object]) -> None:
         """Add an event; raise ValueError or TypeError if the event is not part of an answer."""
 
     def document(self) -> dict[str, object]:
-        """Return the events so far as an unstreamed reply."""
+        """Return the unstreamed reply that is equivalent to the events so far."""
 
 
 class EventStream:
-    """Reads a body as it arrives; ``first`` is the time, by ``clock``, of the first text, thought or call."""
+    """Reads a body as it arrives; ``first`` is the time, from ``clock``, at which the first content arrived."""
 
     def __init__(self, answer: Assembly, clock: Callable[[], float] = time.perf_counter) -> None:
         self.first: float | None = None
@@ -50,7 +50,7 @@ class EventStream:
         self._done = False
 
     def feed(self, chunk: bytes) -> None:
-        """Read a chunk; ignore everything after an event that is a ``fault``."""
+        """Read a chunk; after an event that is a ``fault``, ignore all events."""
         *ends, rest = chunk.split(b"\n")
         for end in ends:
             self._take_line(b"".join([*self._line, end]))
@@ -58,7 +58,7 @@ class EventStream:
         self._line.append(rest)
 
     def end(self) -> bool:
-        """Read a final event that no empty line follows; return False if the answer is incomplete."""
+        """Read a final event without an empty line after it; return False if the answer is incomplete."""
         if any(self._line):
             self._take_line(b"".join(self._line))
             self._line.clear()
@@ -68,7 +68,7 @@ class EventStream:
         return self._done or self._answer.has_ended or bool(self.fault) or not self._is_stream
 
     def document(self) -> bytes | None:
-        """Return the reply or the fault as JSON, or None if the body is not an event stream."""
+        """Return the reply or the fault as JSON; return None if the body is not an event stream."""
         if not self._is_stream:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Classify errors of requests to a server by whether a retry may help."""
+"""Classify a server's errors by whether a retry may help."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class AttemptTimeout(TransientError, AdapterTimeout):
 
 
 def worth_retrying(status: int) -> bool:
-    """Return True if a request that got ``status`` may be retried."""
+    """Return True if a retry may help after a reply with this HTTP ``status``."""
     return status in _RETRIED or 500 <= status <= 599
 
 
 def refused(where: str, status: int, body: bytes, wait: float | None) -> AdapterError:
-    """Return the error for a reply with a ``status`` other than 2xx; the server may demand to ``wait`` some seconds."""
+    """Return the error for a reply with a ``status`` other than 2xx; ``wait`` is the delay that the server demands."""
     message = f"{where}: {excerpt(body) or 'empty body'}"
     error: AdapterError
     if worth_retrying(status):
@@ -49,9 +49,9 @@ def refused(where: str, status: int, body: bytes, wait: float | None) -> Adapter
 
 
 def with_hint(error: AdapterError, request: Generate, remedies: Mapping[str, str]) -> AdapterError:
-    """Return an error that names the option to set, if the server refuses a field of ``request``.
+    """Return ``error``; if the server refused a field of ``request``, name the option to set.
 
-    ``remedies`` maps each field that the adapter adds to requests to the option to set instead, with its value.
+    ``remedies`` maps each field that the adapter adds to requests to the option, with a value, that avoids the field.
     """
     hint = _hint(error, request, remedies) if error.status in _REFUSES_FIELDS else ""
     if hint:
@@ -72,7 +72,7 @@ def _hint(error: AdapterError, request: Generate, remedies: Mapping[str, str]) -
 
 
 def _error_fields(body: bytes) -> dict[str, object]:
-    """Return the message, type, code and param of the error object in ``body``, which some servers put in a list."""
+    """Return the message, type, code and param of the error object in ``body``; some servers wrap it in a list."""
     try:
         fields = json.loads(body)
     except (ValueError, RecursionError):
@@ -103,9 +103,9 @@ def one_line(text: str) -> str:
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Return the seconds to wait, from the header ``Retry-After`` (seconds or a date) or ``Retry-After-ms``.
+    """Return the delay in seconds from the header ``Retry-After`` (seconds or a date) or ``Retry-After-ms``.
 
-    Return None without a valid header, and 0 for a date in the past. ``now`` is seconds since 1970.
+    Return None if neither header is valid, and 0 for a date in the past. ``now`` is a time in seconds since 1970.
     """
     milliseconds = headers.get("retry-after-ms", "").strip()
     if _SECONDS.fullmatch(milliseconds):

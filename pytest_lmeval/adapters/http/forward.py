@@ -24,7 +24,7 @@ _JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Forward(Generate):
-    """A forwarded request, identified by a hash of its method, target and body.
+    """A request to forward; its hash covers the method, the target and the body.
 
     ``target`` is the path and query below the adapter's base URL, ``content`` is the unchanged body, and ``headers``
     are the headers to forward.
@@ -37,7 +37,7 @@ class Forward(Generate):
 
 
 class HttpReply(NamedTuple):
-    """A server's reply; ``kind`` is its content type."""
+    """A server's reply; ``kind`` is the reply's content type."""
 
     status: int
     kind: str
@@ -45,7 +45,7 @@ class HttpReply(NamedTuple):
 
 
 def forward(method: str, target: str, content: bytes, headers: Mapping[str, str], **of: Any) -> Forward:
-    """Return the forwarded request; ``of`` gives its task, id and repeat."""
+    """Create a request to forward; ``of`` contains its task, id and repeat."""
     found = _loaded(content)
     options: dict[str, object] = {"http": f"{method} {target}"}
     # A request without a temperature, such as for an embedding, has one right answer, so the cache may keep that
@@ -63,7 +63,7 @@ def model_in(content: bytes) -> str:
 
 
 def completion_of(reply: Reply, request: Forward, options: ServerOptions, key: ApiKey) -> Completion:
-    """Convert a reply into the answer to ``request``; raise AdapterError for an error object with a 2xx status.
+    """Convert a reply with a 2xx status into the answer to ``request``; raise AdapterError for an error object.
 
     ``options`` contain the model's prices; a GET request costs nothing.
     """
@@ -85,7 +85,7 @@ def completion_of(reply: Reply, request: Forward, options: ServerOptions, key: A
 
 
 def kept(reply: HttpReply) -> str:
-    """Return a reply as JSON text, with its body as JSON, as text, or in base64."""
+    """Convert a reply into JSON text, with the body as JSON, as text, or in base64."""
     found = _loaded(reply.body) if _is_json(reply.kind) else None
     fields: dict[str, object] = {"status": reply.status, "type": reply.kind}
     fields |= _decoded(reply.body) if found is None else {"body": found}
@@ -94,7 +94,7 @@ def kept(reply: HttpReply) -> str:
 
 
 def reply_in(text: str) -> HttpReply:
-    """Return the reply that :func:`kept` converted into ``text``; raise ValueError for any other text."""
+    """Convert ``text`` from :func:`kept` back into the reply; raise ValueError for any other text."""
     try:
         fields = json.loads(text)
         status, kind = int(fields["status"]), str(fields["type"])
@@ -111,7 +111,7 @@ def _is_json(kind: str) -> bool:
 
 
 def _loaded(body: bytes) -> Any:
-    """Return the JSON value in a body, or None if it is not JSON."""
+    """Parse a body as JSON; return None if the body is not JSON."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
@@ -126,7 +126,7 @@ def _decoded(content: bytes) -> dict[str, str]:
 
 
 def _tokens(usage: Mapping[str, object]) -> tuple[int | None, int | None]:
-    """Return the token counts of the prompt and the answer; some servers report only the total."""
+    """Return the token counts of the prompt and the answer; a server may report only the total."""
     known = {name: value for name, value in usage.items() if is_count(value)}
     completion = known.get("completion_tokens", known.get("output_tokens"))
     prompt = known.get("prompt_tokens", known.get("input_tokens"))

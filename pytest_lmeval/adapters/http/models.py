@@ -1,4 +1,4 @@
-"""Choose the model and the prices for a request: the adapter's model, or the model that the request names."""
+"""Choose the model and the prices for each request, which may name a model."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _NEEDED = ("price_input", "price_output")
 _NAMES = (*_NEEDED, "price_cache_write", "price_cache_read", "price_cached")
 _PRICE = Number(0)
 Prices = Mapping[str, Mapping[str, float]]
-"""Prices per million tokens for each model, under the names of the adapter's options for prices."""
+"""The prices per million tokens of each model, by the names of the adapter's price options."""
 
 
 class ServerModel(Generic[Given]):
-    """The model, options, key and prices of an adapter.
+    """An adapter's model, options, API key and prices.
 
-    ``model`` is the name that the server knows; if it is empty, each request names a model. The key is read from the
-    environment when the adapter is made. Raise UsageError for an unusable option or a missing key.
+    ``model`` is the server's name for the model; if it is empty, each request must name a model. The constructor reads
+    the key from an environment variable. It raises UsageError for an unusable option or a missing key.
     """
 
     kind: ClassVar[str]
@@ -61,7 +61,7 @@ class ServerModel(Generic[Given]):
         return named
 
     def _priced(self, model: str) -> Given:
-        """Return the options with the prices of ``model``; prices in the options apply to the adapter's own model."""
+        """Return the options with the prices of ``model``; prices in the options apply only to the adapter's model."""
         if model == self._model if self._options.price_input is not None else not self._prices:
             return self._options
         known = self._prices.get(model, {})
@@ -71,7 +71,7 @@ class ServerModel(Generic[Given]):
 
 
 def read_prices() -> Prices:
-    """Return ``[tool.lmeval.prices]`` of the adapter's project; raise UsageError for bad prices."""
+    """Read ``[tool.lmeval.prices]`` of the adapter's project; raise UsageError for invalid prices."""
     project = making().project
     table = {} if project is None else project_table(project).get("prices", {})
     where = "pyproject.toml: tool.lmeval.prices"

@@ -1,4 +1,4 @@
-"""The options of adapters for servers, checked when an adapter is created."""
+"""Define the options that all adapters for servers share, and check them when an adapter is created."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _KEY_NAMES = r"(api_?)?key|authorization|token|api_token"
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """Options for requests to a server. Times are seconds, prices are per million tokens, limits are per minute.
+    """Options for requests to a server; times are in seconds, and prices are per million tokens.
 
-    If ``temperature`` is None, the server chooses it. ``max_tokens`` applies to requests that set no limit. The texts
-    in ``stop`` are added to those of a request. ``timeout`` limits one attempt. ``thoughts_back`` says which answers
-    the adapter sends back to the server with their thoughts; None means the answers with tool calls. ``given`` has the
-    names of the options that were set; all other options have their defaults.
+    If ``temperature`` is None, the server chooses the temperature. ``max_tokens`` applies to requests that set no
+    limit. The adapter adds the texts in ``stop`` to a request's stop texts. ``timeout`` limits one attempt.
+    ``thoughts_back`` selects the answers that the adapter sends back to the server with their thoughts; None selects
+    answers with tool calls. ``given`` contains the names of the options that the user set.
     """
 
     base_url: str
@@ -54,16 +54,16 @@ class ServerOptions:
     @property
     @abstractmethod
     def url(self) -> str:
-        """The address to which requests are sent."""
+        """The address that receives requests."""
 
     @property
     def root(self) -> str:
-        """The address to which the interface's paths are appended."""
+        """The address before the interface's paths."""
         return self.base_url
 
     @property
     def needs_key(self) -> bool:
-        """False for plain http to this machine, because local servers seldom require a key."""
+        """False for plain http to this machine, because a local server seldom requires a key."""
         return self.base_url.startswith("https:") or not _is_loopback(urlsplit(self.base_url).hostname or "")
 
     def public(self) -> dict[str, object]:
@@ -74,18 +74,18 @@ class ServerOptions:
 
     @property
     def unnamed(self) -> frozenset[str]:
-        """Options of requests that were not set; if a request does not set them either, the server decides."""
+        """Options that the user did not set; if a request does not set them either, the server decides."""
         names = {each.name for each in fields(self)} & {"temperature", "max_tokens_field"}
         return frozenset(names - self.given | ({"temperature"} if self.temperature is None else frozenset()))
 
     def stops(self, request: Generate) -> list[str]:
-        """Return the texts that end the answer: first the request's stop texts, then those of the option ``stop``."""
+        """Return the request's stop texts, and then the texts in the option ``stop``, without duplicates."""
         return [stop for stop in dict.fromkeys((*request.stop, *self.stop)) if stop]
 
     def whole(self, fields: Mapping[str, object], own: Mapping[str, object]) -> dict[str, object]:
-        """Return the fields of a body that are not None; ``extra_body`` overrides them, and ``own`` overrides both.
+        """Return ``fields`` without None, overridden by ``extra_body``, and then by ``own``, the request's options.
 
-        None in ``own`` leaves an option to the server.
+        If an option in ``own`` is None, the body omits it, and the server decides.
         """
         asked = {name: value for name, value in fields.items() if value is not None}
         unset = {name for name, value in own.items() if value is None}
@@ -94,9 +94,9 @@ class ServerOptions:
     def cost(
         self, prompt_tokens: int | None, completion_tokens: int | None, usage: Mapping[str, object] = NOTHING
     ) -> float | None:
-        """Return the price of these tokens; without prices, return the ``cost`` in the server's ``usage``.
+        """Return the price of these tokens; if there are no prices, return the ``cost`` in the server's ``usage``.
 
-        Return None if both are unknown.
+        Return None if neither is known.
         """
         if self.price_input is None or self.price_output is None:
             stated = usage.get("cost")
@@ -107,7 +107,7 @@ class ServerOptions:
         return (full - self.discount(prompt_tokens, usage)) / 1e6
 
     def discount(self, prompt_tokens: int, usage: Mapping[str, object]) -> float:
-        """Return the part of the price, times a million, that the server's cache saves according to ``usage``."""
+        """Return a million times the amount that the server's cache saves according to ``usage``."""
         return 0.0
 
 
@@ -115,7 +115,7 @@ Given = TypeVar("Given", bound=ServerOptions)
 
 
 def read(adapter: str, kind: type[Given], checks: Mapping[str, Check], given: Mapping[str, object]) -> Given:
-    """Return the checked options; raise UsageError that names a bad option and the expected value."""
+    """Check the options; raise a UsageError that names a bad option and the expected value."""
     for name in given.keys() - checks.keys():
         _refuse_key(adapter, name, checks)
     options = kind(**checked(adapter, checks, given, show=_shown), given=frozenset(given))
@@ -137,9 +137,9 @@ def temperature(highest: float) -> Check:
 
 
 def extra_body(example: str, owned: Collection[str], forbidden: Collection[str] = ()) -> Check:
-    """Accept a table of JSON values for the body, without secrets.
+    """Accept a table of JSON values for the body; reject secrets.
 
-    Reject ``owned`` names, which have separate options, and ``forbidden`` names, which change the response.
+    Also reject ``owned`` names, which have separate options, and ``forbidden`` names, which change the response.
     """
 
     def check(value: Any) -> dict[str, object]:
@@ -185,7 +185,7 @@ def _environment_name(value: Any) -> str:
 
 
 def _stops(value: Any) -> tuple[str, ...]:
-    """Accept one or several non-empty texts."""
+    """Accept a non-empty text, or a list of such texts."""
     texts = (value,) if isinstance(value, str) else value
     if not isinstance(texts, list | tuple) or not all(isinstance(item, str) and item for item in texts):
         raise ValueError("a non-empty text or a list of them")
@@ -219,11 +219,11 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
         "thoughts_back": choice(*THOUGHTS_BACK),
     }
 )
-"""The checks of :class:`ServerOptions`, except for two options whose limits depend on the server."""
+"""The checks of :class:`ServerOptions`, except for two options whose checks depend on the interface."""
 
 
 def _refuse_key(adapter: str, name: str, checks: Mapping[str, Check]) -> None:
-    """Raise UsageError if an unknown option called ``name`` was meant to pass an API key, or may be a key."""
+    """Raise UsageError if the unknown option ``name`` looks like an option for an API key, or like a key."""
     choices = f"(choices: {', '.join(sorted(checks))})"
     bare = re.sub(rf"^{adapter}_?|^open_?ai_?", "", name, flags=re.IGNORECASE)
     if re.fullmatch(_KEY_NAMES, bare, re.IGNORECASE):
@@ -234,7 +234,7 @@ def _refuse_key(adapter: str, name: str, checks: Mapping[str, Check]) -> None:
 
 
 def _shown(value: Any) -> str:
-    """Return the repr of a value that cannot be a key, or a description of any other value."""
+    """Return the repr of ``value`` if it cannot be an API key; otherwise, return a description."""
     if value is None or isinstance(value, bool | int | float):
         return repr(value)
     if isinstance(value, str):

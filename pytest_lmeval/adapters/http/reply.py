@@ -1,6 +1,6 @@
 """Parse replies of any interface as JSON, and describe replies that are not answers.
 
-A retry may help after an error object that does not blame the request, an empty body, or the page of a proxy.
+A retry may help after an empty body, an HTML page of a proxy, or an error object that does not blame the request.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _READ = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A reply as JSON; ``where``, ``body`` and ``key`` are used in error messages."""
+    """A reply as JSON; error messages use ``where`` and ``body``, in which they mask ``key``."""
 
     fields: Mapping[str, object]
     where: str
@@ -46,7 +46,7 @@ class Document:
 
 
 def parse(body: bytes, where: str, key: ApiKey) -> Document:
-    """Return the reply as JSON; raise AdapterError unless it is an object without an error."""
+    """Parse the reply as JSON; raise AdapterError unless it is an object without an error."""
     try:
         fields = decode(body.decode("utf-8-sig"))
     except RepeatedKey as repeated:
@@ -64,11 +64,11 @@ def parse(body: bytes, where: str, key: ApiKey) -> Document:
 
 
 class RepeatedKey(ValueError):
-    """A key that affects the answer occurs twice, so its value is ambiguous."""
+    """A key that affects the answer occurs twice in a JSON object, so its value is ambiguous."""
 
 
 def once_each(pairs: list[tuple[str, Any]]) -> dict[str, object]:
-    """Build an object of a reply from ``pairs``; raise RepeatedKey if a key that affects the answer occurs twice."""
+    """Build a JSON object from ``pairs``; raise RepeatedKey if a key that affects the answer occurs twice."""
     found = dict(pairs)
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
@@ -78,11 +78,11 @@ def once_each(pairs: list[tuple[str, Any]]) -> dict[str, object]:
 
 
 decode = json.JSONDecoder(object_pairs_hook=once_each).decode
-"""Parses JSON; raises as :func:`json.loads` and :func:`once_each` do."""
+"""Parses JSON; raises the errors of :func:`json.loads` and :func:`once_each`."""
 
 
 def shown_name(model: object, longest: int = 200) -> str:
-    """Return the model's name in a reply for display, or ""."""
+    """Return the model's name from a reply in printable form, or ""."""
     return one_line(model)[:longest] if isinstance(model, str) and model else ""
 
 
@@ -99,7 +99,7 @@ def may_pass(error: Any) -> bool:
 
 
 def usage_of(document: Document) -> Mapping[str, object]:
-    """Return the usage of a reply, empty if it is missing; raise AdapterError for anything but an object."""
+    """Return a reply's usage, or {} if it is missing; raise AdapterError if it is not an object."""
     usage = document.fields.get("usage") or {}
     if not isinstance(usage, dict):
         raise document.error(f"expected usage to be an object, got {type(usage).__name__}")
@@ -107,7 +107,7 @@ def usage_of(document: Document) -> Mapping[str, object]:
 
 
 def count(document: Document, name: str) -> int | None:
-    """Return a token count from the usage, or None if it is missing; raise AdapterError for an invalid value."""
+    """Return the count called ``name`` from the usage, or None; raise AdapterError for an invalid value."""
     try:
         return None if (value := usage_of(document).get(name)) is None else whole(name, value)
     except ValueError as error:

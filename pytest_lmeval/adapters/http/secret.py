@@ -1,4 +1,4 @@
-"""Read the API key from the environment, send it to the server, and show it nowhere."""
+"""Read the API key from an environment variable, send it to the server, and never show it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_lmeval.redaction import HIDDEN, Scrubber
 
 
 class ApiKey:
-    """An API key, possibly empty; only :meth:`header`, and :meth:`known` for hiding secrets, return its text."""
+    """An API key, which may be empty; only :meth:`header` and :meth:`known` return its text."""
 
     __slots__ = ("_scrubber", "_value")
 
@@ -28,19 +28,19 @@ class ApiKey:
         raise TypeError("an API key is not pickled; make the adapter again from its model and options")
 
     def header(self, scheme: str = "") -> str:
-        """Return the value of the header with the key, as a text whose repr is masked."""
+        """Return the header's value, which contains the key, as a text with a masked repr."""
         return _Masked(f"{scheme}{self._value}")
 
     def known(self) -> tuple[str, ...]:
-        """Return the secrets that a run must hide."""
+        """Return the secrets that a run must hide: the key, unless it is empty."""
         return (self._value,) if self._value else ()
 
     def scrub(self, text: str) -> str:
-        """Return a message ``text`` with the key masked."""
+        """Mask the key in ``text``, a message."""
         return self._scrubber.scrub(text)
 
     def scrub_bytes(self, data: bytes, cut_off: bool = False) -> bytes:
-        """Return ``data`` with the key masked; drop the end of ``cut_off`` data, because it may be part of the key."""
+        """Mask the key in ``data``; drop the end of ``cut_off`` data, because the end may be part of the key."""
         # Latin-1 keeps every byte of any encoding.
         data = self.scrub(data.decode("latin-1")).encode("latin-1")
         return data[: max(0, len(data) - 2 * len(self._value))] if cut_off else data
@@ -52,7 +52,7 @@ class ApiKey:
 
 
 class _Masked(str):
-    """A text whose repr is masked, because tracebacks that show local variables show their repr."""
+    """A text with a masked repr, because tracebacks may show the repr of local variables."""
 
     __slots__ = ()
 
@@ -61,9 +61,9 @@ class _Masked(str):
 
 
 def read_key(adapter: str, variable: str, needed: bool) -> ApiKey:
-    """Return the key in the environment variable ``variable``, or an empty key if ``variable`` is ''.
+    """Read the key from the environment variable ``variable``; if ``variable`` is '', return an empty key.
 
-    Raise UsageError if the key is ``needed`` and missing, or cannot be sent in a header.
+    Raise UsageError if a ``needed`` key is missing, or if a header cannot contain the key.
     """
     value = (making().read(variable) or "").strip() if variable else ""
     if needed and variable and not value and not making().offline:

@@ -1,7 +1,7 @@
-"""Send a request over HTTP. Import this module only to send requests, because it imports aiohttp.
+"""Send requests over HTTP; import this module only when necessary, because it imports aiohttp.
 
-Functions below the adapter return errors instead of raising them, because aiohttp's frames hold headers, which a
-traceback with local variables would reveal.
+The transport returns errors instead of raising them. A traceback with local variables would show the headers in
+aiohttp's frames.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ENCODINGS = frozenset({"gzip", "x-gzip", "deflate"})
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply with a 2xx status; ``where`` describes its status and path for messages.
+    """A reply with a 2xx status; ``where`` is its status and path, for messages.
 
     For a streamed reply, ``body`` is the assembled document and ``ttft_ms`` is the time to the first content. For a
     forwarded reply, ``kind`` is the content type without parameters.
@@ -52,7 +52,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A request to send; if ``is_raw``, its reply stays unchanged, even if it is a stream of events."""
+    """A request to send; ``is_raw`` keeps the reply unchanged, even if the reply is a stream of events."""
 
     method: str
     url: URL
@@ -62,7 +62,7 @@ class Outgoing:
 
 
 class HttpTransport:
-    """Sends request bodies to one address, and keeps connections open between the requests of an event loop.
+    """Sends requests to a server, and keeps connections open between the requests of an event loop.
 
     ``headers`` contains the interface's headers, including the key. ``assembly`` joins the events of a stream.
     """
@@ -80,15 +80,15 @@ class HttpTransport:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def expect_cancellation(self, seconds: float) -> None:
-        """Drop a time limit above ``seconds``, because the caller cancels requests after that time."""
+        """Omit the transport's time limit unless it is below ``seconds``, after which the caller cancels requests."""
         self._cancelled_after_s = max(self._cancelled_after_s, seconds)
 
     async def post(self, payload: bytes) -> Reply | AdapterError:
-        """Send ``payload`` once and return the reply, or the error."""
+        """Send ``payload`` once; return the reply or an error."""
         return await self._send(Outgoing("POST", self._url, payload))
 
     async def forward(self, method: str, url: str, payload: bytes, headers: Mapping[str, str]) -> Reply | AdapterError:
-        """Send a request to another address of the server; return its unchanged reply, or the error."""
+        """Send a request to another address on the server; return the unchanged reply or an error."""
         own = {name.lower() for name in self._headers}
         also = {name: value for name, value in headers.items() if name.lower() not in own}
         return await self._send(Outgoing(method, URL(url, encoded=True), payload, also, is_raw=True))
@@ -159,7 +159,7 @@ class HttpTransport:
         return Reply(whole, where, latency_ms, ttft_ms, response.status, response.content_type if is_raw else "")
 
     async def _read_error(self, response: aiohttp.ClientResponse, encoding: str) -> bytes:
-        """Return the readable part of an error's body; only the status of the reply matters."""
+        """Return the part of an error's body that can be read; ignore errors, because the status matters more."""
         content, cut_off = b"", False
         try:
             body = CappedBody(encoding, min(self._options.max_response_bytes, _ERROR_BODY))
@@ -196,7 +196,7 @@ class HttpTransport:
         )
 
     def _describe(self, error: BaseException, url: URL) -> str:
-        """Describe an error of the client without its message, which may quote the server."""
+        """Describe an error of aiohttp; omit messages that may quote the server."""
         if isinstance(error, aiohttp.ClientPayloadError):
             what = "the body was cut off or is malformed"
         elif isinstance(error, aiohttp.ServerDisconnectedError):
@@ -209,9 +209,9 @@ class HttpTransport:
 
 
 class CappedBody:
-    """Collects chunks up to ``limit`` bytes, both before and after inflation, so that a zip bomb stops at the limit.
+    """Collects chunks up to ``limit`` bytes, before and after decompression, which also stops zip bombs.
 
-    ``watch`` receives each inflated chunk. Raise ValueError for a content encoding that was not requested.
+    ``watch`` receives each decompressed chunk. The constructor raises ValueError for an unsupported content encoding.
     """
 
     def __init__(self, encoding: str, limit: int, watch: Callable[[bytes], None] | None = None) -> None:
@@ -226,7 +226,7 @@ class CappedBody:
         self._chunks: list[bytes] = []
 
     def feed(self, chunk: bytes) -> bool:
-        """Add a chunk; return False once the limit is exceeded. Raise ValueError if the chunk cannot be inflated."""
+        """Add a chunk; return False once it exceeds the limit; raise ValueError if it cannot be decompressed."""
         self._arrived += len(chunk)
         if self._inflate is not None:
             try:
@@ -241,7 +241,7 @@ class CappedBody:
 
     @property
     def whole(self) -> bool:
-        """False if compressed data ended too early."""
+        """False if the compressed data ended too early."""
         return self._inflate is None or self._inflate.eof or not self._arrived
 
     def content(self) -> bytes:
@@ -250,10 +250,11 @@ class CappedBody:
 
 
 def redirected(url: URL, status: int, location: str | None) -> URL:
-    """Return the target of a redirect; raise ValueError for a target that must not receive the key.
+    """Return the target of a redirect; raise ValueError if the target must not receive the API key.
 
-    An allowed target has the same scheme, host and port, or changes only http to https on the same host. The method and
-    body stay the same, so status 303 is refused. Error messages omit the path and query.
+    The target must have the same scheme, host and port, or change only http to https on the same host. The method and
+    the body must stay the same, so the function also refuses status 303. Error messages omit the target's path and
+    query.
     """
     if location is None:
         raise ValueError("redirect without a Location")

@@ -1,4 +1,4 @@
-"""The adapter ``litellm:MODEL``, which reaches services with other interfaces through the package litellm.
+"""The adapter ``litellm:MODEL``, which uses the package litellm to query services with other interfaces.
 
 MODEL is litellm's name for the model: ``azure/DEPLOYMENT``, ``bedrock/MODEL``, ``vertex_ai/MODEL``, ``gemini/MODEL``.
 """

@@ -1,6 +1,6 @@
 """The adapter ``litellm``.
 
-Each call makes one attempt; the engine retries calls, limits them, and runs them concurrently.
+Each call of ``complete`` makes one attempt; the engine retries calls, limits their rate, and runs them concurrently.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _REMEDIES = {"temperature": "temperature=default"}
 
 
 class LiteLLMAdapter(ServerModel[LiteLLMOptions]):
-    """A model that the package litellm queries, with the options of :class:`LiteLLMOptions`.
+    """A model that the package litellm queries; :class:`LiteLLMOptions` describes the options.
 
-    Raise UsageError for an unusable option, or if the key or litellm is missing.
+    The constructor raises UsageError for an unusable option, or if the API key or litellm is missing.
     """
 
     kind = "litellm"
@@ -116,7 +116,7 @@ class LiteLLMAdapter(ServerModel[LiteLLMOptions]):
         return found
 
     def _cost(self, model: str, reply: Any) -> float | None:
-        """Return the cost in dollars by litellm's price list, or None for a model that the list lacks."""
+        """Return the cost in dollars by litellm's price list, or None if the list does not contain the model."""
         try:
             library: Any = self._litellm
             cost = library.completion_cost(completion_response=reply, model=model)
@@ -125,7 +125,7 @@ class LiteLLMAdapter(ServerModel[LiteLLMOptions]):
         return float(cost) if is_number(cost) and cost > 0 else None
 
     def _error(self, model: str, error: Exception) -> AdapterError:
-        """Convert an exception of litellm into an AdapterError, according to its status and without secrets."""
+        """Convert litellm's exception into the kind of AdapterError that matches its status; hide secrets."""
         kind = type(error).__name__
         status = getattr(error, "status_code", None)
         text = one_line(self._scrubber.scrub(str(error)))
@@ -138,7 +138,7 @@ class LiteLLMAdapter(ServerModel[LiteLLMOptions]):
 
 
 def _imported() -> Any:
-    """Import litellm, but keep it from downloading a price list."""
+    """Import litellm, but prevent it from downloading a price list."""
     mine = _LOCAL_PRICES not in os.environ
     if mine:
         os.environ[_LOCAL_PRICES] = "True"

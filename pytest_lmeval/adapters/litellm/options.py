@@ -1,4 +1,4 @@
-"""The options of the adapter ``litellm``."""
+"""Define the options of the adapter ``litellm``, and check them when the adapter is created."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _FORBIDDEN = frozenset({"n", "stream", "num_retries", "max_retries", "fallbacks"
 
 @dataclass(frozen=True, slots=True)
 class LiteLLMOptions(OpenAIOptions):
-    """The options of the adapter ``openai``; ``extra_body`` holds further arguments of litellm.
+    """A subset of the options of the adapter ``openai``; ``extra_body`` holds further arguments of litellm.
 
-    ``base_url`` and ``api_key_env`` default to litellm's values for the provider.
+    If ``base_url`` or ``api_key_env`` is empty, litellm uses its value for the provider.
     """
 
     base_url: str = ""
@@ -30,7 +30,7 @@ class LiteLLMOptions(OpenAIOptions):
 
     @property
     def needs_key(self) -> bool:
-        """True if ``api_key_env`` names a variable; otherwise litellm finds keys itself."""
+        """True if ``api_key_env`` names a variable; otherwise, litellm itself finds keys."""
         return bool(self.api_key_env)
 
     def public(self) -> dict[str, object]:
@@ -49,5 +49,5 @@ _CHECKS: Mapping[str, Check] = {
 
 
 def read_options(given: Mapping[str, object]) -> LiteLLMOptions:
-    """Return the checked options; raise UsageError that names a bad option and the expected value."""
+    """Check the options; raise a UsageError that names a bad option and the expected value."""
     return read("litellm", LiteLLMOptions, _CHECKS, given)

@@ -1,4 +1,4 @@
-"""The adapter ``openai``, for completions through OpenAI's interface and log-likelihoods through echo."""
+"""The adapter ``openai``, which requests completions, and log-likelihoods from servers that support ``echo``."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 class OpenAIAdapter(HttpAdapter[OpenAIOptions]):
-    """A model behind a server with OpenAI's chat or completions interface, with the options of :class:`OpenAIOptions`.
+    """A model on a server with OpenAI's chat or completions interface; :class:`OpenAIOptions` describes the options.
 
-    With the endpoint ``completions`` it also has ``loglikelihood``, for servers that repeat the prompt with
+    With the endpoint ``completions``, the adapter also has ``loglikelihood``, for servers that repeat the prompt with
     log-probabilities (``echo``).
     """
 
@@ -55,7 +55,7 @@ class OpenAIAdapter(HttpAdapter[OpenAIOptions]):
         return completion(document, options, reply.latency_ms, reply.ttft_ms)
 
     async def _loglikelihood(self, requests: Sequence[LogLikelihood]) -> list[LogProb]:
-        """Send the requests one after another, and return log-probabilities; raise the errors of :meth:`complete`."""
+        """Send the requests one after another; return log-probabilities, or raise the errors of :meth:`complete`."""
         return [raised(await self._log_prob(request)) for request in requests]
 
     async def _log_prob(self, request: LogLikelihood) -> LogProb | AdapterError:

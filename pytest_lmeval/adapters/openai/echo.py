@@ -1,6 +1,6 @@
-"""Log-likelihoods from a server that repeats the prompt with the log-probability of every token.
+"""Request log-likelihoods from a server that repeats the prompt with the log-probability of every token.
 
-The request asks for one new token, which is dropped, because not every server can generate zero tokens.
+The request asks for one new token, because some servers cannot generate zero tokens; this module drops that token.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BLANKS = str.maketrans({"\u2581": " ", "\u0120": " ", "\u010a": "\n"})
 
 
 def echo_fields(model: str, options: OpenAIOptions, request: LogLikelihood) -> dict[str, object]:
-    """Return the fields of a body that asks for the prompt with log-probabilities."""
+    """Return the fields of a request's body that asks the server to repeat the prompt with log-probabilities."""
     fields = {
         "model": model,
         "prompt": request.context + request.continuation,
@@ -34,9 +34,10 @@ def echo_fields(model: str, options: OpenAIOptions, request: LogLikelihood) -> d
 
 
 def echoed(document: Document, request: LogLikelihood, latency_ms: float) -> LogProb:
-    """Return the continuation's part of the echo; raise AdapterError if its beginning is uncertain.
+    """Return the log-probabilities of the continuation; raise AdapterError if its first token is uncertain.
 
-    A token that spans the border belongs to the continuation. The ``ids`` of the result are the texts of the tokens.
+    A token with the end of the context and the start of the continuation belongs to the continuation. The ``ids`` of
+    the result are the texts of the tokens.
     """
     tokens, end = _prompt_tokens(document, request)
     own = tokens[_border(document, tokens, end, request) :]
@@ -53,7 +54,7 @@ def echoed(document: Document, request: LogLikelihood, latency_ms: float) -> Log
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """One token of the echo; ``offset`` is its start in the text, if known."""
+    """One token of the repeated prompt; ``offset`` is its start in the text, or None if unknown."""
 
     text: str
     logprob: float | None
@@ -66,7 +67,7 @@ class _Token:
 
 
 def _prompt_tokens(document: Document, request: LogLikelihood) -> tuple[list[_Token], int | None]:
-    """Return the prompt's tokens and, if known, the end of the last token in the text; drop the additional token."""
+    """Return the prompt's tokens, without the new token, and the end of the last token in the text, or None."""
     choice = first_choice(document)
     text = choice.get("text")
     if not isinstance(text, str) or not text.startswith(request.context + request.continuation):
@@ -118,11 +119,11 @@ def _finite(value: Any) -> float:
 
 
 def _border(document: Document, tokens: Sequence[_Token], end: int | None, request: LogLikelihood) -> int:
-    """Return the number of the continuation's first token; raise AdapterError if it is uncertain.
+    """Return the index of the continuation's first token; raise AdapterError if the index is uncertain.
 
-    Count backward or forward over the texts of the tokens, so that a character that consists of several tokens on one
-    side of the border does no harm. If both counts fail, use the offsets, provided that the last offset, ``end``, is
-    the length of the text.
+    Compare the texts of the tokens backward from the end or, if that fails, forward from the start. One comparison
+    succeeds unless both the context and the continuation have characters that consist of several tokens. If both fail,
+    use the offsets, provided that the last offset, ``end``, is the length of the text.
     """
     own = request.continuation
     tokens = [replace(token, text=token.text.translate(_BLANKS)) for token in tokens]

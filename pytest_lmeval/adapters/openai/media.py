@@ -1,4 +1,4 @@
-"""Write the parts of a message in the format of OpenAI's chat interface, which litellm also accepts."""
+"""Convert the parts of a message into the format of OpenAI's chat interface, which litellm also accepts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FORMATS = {"audio/mpeg": "mp3", "audio/mp4": "m4a"}
 
 
 def content_of(parts: Sequence[str | Media]) -> list[dict[str, object]]:
-    """Return the content with these parts; raise RequestRefused for media that cannot be read or written."""
+    """Convert text and media; raise RequestRefused for media that the interface does not accept."""
     return [{"type": "text", "text": part} if isinstance(part, str) else _part(part) for part in parts]
 
 

@@ -20,10 +20,10 @@ _FORBIDDEN = frozenset({"n", "best_of", "echo"})
 
 @dataclass(frozen=True, slots=True)
 class OpenAIOptions(ServerOptions):
-    """:class:`ServerOptions` and the further options of OpenAI's interface.
+    """:class:`ServerOptions`, and options that only OpenAI's interface has.
 
-    ``begin``, the model's first token, is the context of log-likelihood requests that have no context. ``price_cached``
-    is the price of prompt tokens that the server has cached.
+    If a log-likelihood request has no context, ``begin``, the model's first token, is its context. ``price_cached`` is
+    the price of prompt tokens that the server has cached.
     """
 
     base_url: str = "https://api.openai.com/v1"
@@ -37,11 +37,11 @@ class OpenAIOptions(ServerOptions):
 
     @property
     def url(self) -> str:
-        """The address of requests."""
+        """The address that receives requests."""
         return self.base_url + ("/chat/completions" if self.endpoint == "chat" else "/completions")
 
     def discount(self, prompt_tokens: int, usage: Mapping[str, object]) -> float:
-        """Return the part of the price, times a million, that cached tokens save."""
+        """Return a million times the amount that cached tokens save."""
         if self.price_cached is None or self.price_input is None:
             return 0.0
         details = usage.get("prompt_tokens_details")
@@ -64,7 +64,7 @@ _CHECKS: Mapping[str, Check] = {
 
 
 def read_options(given: Mapping[str, object]) -> OpenAIOptions:
-    """Return the checked options; raise UsageError with the name of a bad option and the expected value."""
+    """Check the options; raise a UsageError that names a bad option and the expected value."""
     options = read("openai", OpenAIOptions, _CHECKS, given)
     if options.system is not None and options.endpoint == "completions":
         raise fault("openai", "option system cannot be combined with endpoint 'completions'; expected endpoint 'chat'")

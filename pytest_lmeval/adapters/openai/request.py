@@ -15,9 +15,9 @@ _MOST_STOPS = 4
 
 
 def request_fields(model: str, options: OpenAIOptions, request: Generate) -> dict[str, object]:
-    """Return the fields of the body; the request's ``max_tokens`` and ``options`` override the adapter's.
+    """Return the fields of the body; ``max_tokens`` and ``options`` of the request override the adapter's options.
 
-    Options that are not set are left to the server. Each repeat gets its own seed.
+    The body omits options without a value, so that the server chooses them. Each repeat has a different seed.
     """
     is_text = options.endpoint == "completions"
     fields = {
@@ -38,7 +38,7 @@ def request_fields(model: str, options: OpenAIOptions, request: Generate) -> dic
 
 
 def _stops(options: OpenAIOptions, request: Generate) -> list[str]:
-    """Return as many stop texts as the interface accepts; the run cuts answers at all stop texts of a task."""
+    """Return only as many stop texts as the interface accepts; the run cuts answers at all stop texts of a task."""
     stops = options.stops(request)
     if isinstance(request.stop, AsSent) or len(stops) <= _MOST_STOPS:
         return stops
@@ -47,7 +47,7 @@ def _stops(options: OpenAIOptions, request: Generate) -> list[str]:
 
 
 def _messages(system: str | None, request: Generate) -> list[dict[str, object]]:
-    """Return the conversation; if it has no system prompt, begin with the option ``system``."""
+    """Return the messages of the request; if they include no system message, begin with the option ``system``."""
     if isinstance(request.prompt, str):
         turns: list[dict[str, object]] = [{"role": "user", "content": request.prompt}]
     else:

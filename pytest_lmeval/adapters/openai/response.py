@@ -1,8 +1,8 @@
 """Turn the body of a reply into a completion.
 
-The run scores these as answers: text, even if empty, tool calls, thoughts without an answer, and a refusal. The run
-reports these as errors and does not score them: an error object, a reply without a choice, a choice without an answer,
-and an answer that a content filter stopped or cut.
+A run scores text (even if empty), tool calls, thoughts without an answer, and a refusal. A run reports an error,
+without a score, for an error object, a reply without a choice, a choice without an answer, and an answer that a content
+filter stopped.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from pytest_lmeval.numbers import is_number
 from pytest_lmeval.types import Completion, ToolCall
 
 READ = frozenset({"role", "content", "tool_calls", "refusal", "thinking"})
-"""The fields of a message that this module reads; a stream collects thoughts in the content as ``thinking``."""
+"""The fields of a message that this module reads; :mod:`.stream` stores thoughts from the content as ``thinking``."""
 
 
 def completion(
     document: Document, options: OpenAIOptions, latency_ms: float, ttft_ms: float | None = None
 ) -> Completion:
-    """Return the first choice as a completion; raise AdapterError if it holds no answer.
+    """Convert the first choice into a completion; raise AdapterError if the choice contains no answer.
 
-    A refusal has ``finish_reason`` "refusal".
+    If the model refused, ``finish_reason`` is "refusal".
     """
     choice = first_choice(document)
     reason = choice.get("finish_reason")
@@ -63,7 +63,7 @@ def completion(
 
 
 def _extra(document: Document, choice: Mapping[str, object], thoughts: str, thoughts_back: str) -> str:
-    """Return the fields of the message, of its calls and of the usage that no other code reads."""
+    """Pack the fields of the message, of its calls and of the usage that this package does not know."""
     message = choice.get("message")
     message = message if isinstance(message, dict) else {}
     fields = unknown(message, READ)
@@ -79,14 +79,14 @@ def _details(document: Document) -> Fields:
 
 
 def _served_by(fields: Mapping[str, object]) -> str:
-    """Return the model's name and system fingerprint from the reply."""
+    """Return the name of the model, with its system fingerprint if any, from the reply."""
     name, mark = fields.get("model"), fields.get("system_fingerprint")
     name = name if isinstance(name, str) else ""
     return shown_name(f"{name} ({mark})".strip() if isinstance(mark, str) and mark else name)
 
 
 def first_choice(document: Document) -> Mapping[str, object]:
-    """Return the first choice; raise AdapterError if there is no choice."""
+    """Return the first choice of the reply; raise AdapterError if there is no choice, or if it reports an error."""
     choices = document.fields.get("choices")
     if not isinstance(choices, list) or not choices:
         raise document.error("no choices")
@@ -110,7 +110,7 @@ def _chat_text(document: Document, choice: Mapping[str, object]) -> tuple[Any, b
 
 
 def _thoughts(choice: Mapping[str, object]) -> str:
-    """Return the model's thoughts, from any of the fields that servers use for them."""
+    """Return the model's thoughts from the first non-empty field that servers use for thoughts."""
     message = choice.get("message")
     if not isinstance(message, dict):
         return ""
@@ -123,13 +123,13 @@ def _thoughts(choice: Mapping[str, object]) -> str:
 
 
 def thought_in(part: Any) -> Any:
-    """Return the text of a content part that is a thought, or None for any other part."""
+    """Return the text of a content part if the part is a thought; otherwise, return None."""
     found = part.get("thinking") if isinstance(part, dict) and part.get("type") == "thinking" else None
     return joined(found) if isinstance(found, list) else found
 
 
 def _tool_calls(document: Document, choice: Mapping[str, object]) -> tuple[ToolCall, ...]:
-    """Return the tool calls, with the arguments as written; raise AdapterError for an entry that is not a call."""
+    """Return the tool calls, with the arguments as text; raise AdapterError for an entry that is not a call."""
     message = choice.get("message")
     given = message.get("tool_calls") if isinstance(message, dict) else None
     if not given:
@@ -159,7 +159,7 @@ def _reasoning_tokens(document: Document) -> int | None:
 
 
 def joined(parts: list[Any]) -> str | None:
-    """Return the text of content parts without thoughts, or None if a part is not text."""
+    """Join the text of content parts that are not thoughts; return None if a part is not text."""
     parts = [part for part in parts if not (isinstance(part, dict) and part.get("type") == "thinking")]
     texts = [part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in parts]
     found = [text for text in texts if isinstance(text, str)]
@@ -167,7 +167,7 @@ def joined(parts: list[Any]) -> str | None:
 
 
 def _logprobs(given: Any) -> tuple[float, ...]:
-    """Return the log-probability of each token, in the format of either endpoint, or () if a value is not a number."""
+    """Return the log-probability of each token, from either endpoint's format, or () if a value is not a number."""
     if not isinstance(given, dict):
         return ()
     content, flat = given.get("content"), given.get("token_logprobs")

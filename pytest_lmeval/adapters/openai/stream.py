@@ -17,7 +17,7 @@ _READ = READ.union(_TEXTS)
 
 @dataclass(slots=True)
 class _Call:
-    """A tool call that arrives in pieces; ``again`` is a piece with only the name of a complete call."""
+    """A tool call that arrives in pieces; ``again`` is a piece, after the complete call, with only a name."""
 
     index: int
     id: str = ""
@@ -27,9 +27,9 @@ class _Call:
     more: Fields = field(default_factory=dict)
 
     def ends_before(self, piece: Mapping[str, object]) -> bool:
-        """Return True if a piece belongs to another call, because it has another id or this call is complete.
+        """Return True if a piece belongs to another call: it has another id, or this call is complete.
 
-        Some servers send no ids, and either no index or the same index for all calls.
+        The check is necessary because some servers send no ids, and no index or the same index for all calls.
         """
         own, name, arguments = _parts(piece)
         if own and self.id and own != self.id:
@@ -57,7 +57,7 @@ class _Call:
 
 
 def _parts(piece: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return the id, the name and the arguments of a piece of a call."""
+    """Return the id, the name and the arguments in a piece of a tool call."""
     function = piece.get("function") or {}
     arguments = function.get("arguments")
     text = arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments)
@@ -65,7 +65,7 @@ def _parts(piece: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _after_object(arguments: list[str]) -> str | None:
-    """Return the text after a complete JSON object, or None if the arguments do not begin with an object."""
+    """Return the text after the JSON object at the start of ``arguments``, or None if there is no complete object."""
     text = "".join(arguments).lstrip()
     try:
         end = json.JSONDecoder().raw_decode(text)[1] if text.startswith("{") else None
@@ -76,7 +76,7 @@ def _after_object(arguments: list[str]) -> str | None:
 
 @dataclass(slots=True)
 class StreamedChoice:
-    """The part of the first choice that has arrived, and the fields ``beside`` the choice."""
+    """The part of the first choice that has arrived; ``beside`` has fields of the reply outside the choice."""
 
     beside: dict[str, object] = field(default_factory=dict)
     texts: dict[str, list[str]] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class StreamedChoice:
 
     @property
     def has_ended(self) -> bool:
-        """True once the finish reason has arrived, or an error in its place."""
+        """True once the finish reason or an error has arrived."""
         return self.reason is not None or bool(self.error)
 
     def add(self, event: Mapping[str, object]) -> None:
@@ -106,7 +106,7 @@ class StreamedChoice:
                 self._add_choice(choice)
 
     def document(self) -> dict[str, object]:
-        """Return the events so far as an unstreamed reply."""
+        """Return the unstreamed reply that is equivalent to the events so far."""
         texts = {name: "".join(pieces) for name, pieces in self.texts.items()}
         choice: dict[str, object] = {"finish_reason": self.reason, "logprobs": self.logprobs or None}
         if "text" in texts:
@@ -166,7 +166,7 @@ class StreamedChoice:
         self.has_content = self.has_content or bool(piece)
 
     def _add_call(self, piece: Any) -> None:
-        """Add a piece to the call of its index, or to the last call, or begin another call."""
+        """Add a piece to the tool call with its index, or else to the last call, or begin another call."""
         if not isinstance(piece, dict) or not isinstance(piece.get("function") or {}, dict):
             raise TypeError
         index = piece.get("index")

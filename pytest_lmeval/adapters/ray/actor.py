@@ -1,4 +1,4 @@
-"""One replica, in a process that Ray runs on a node."""
+"""A replica, which runs in a process of Ray on a node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SERVED = "pytest_lmeval.asking.served:Served"
 
 @dataclass(frozen=True, slots=True)
 class ModelOrder:
-    """The adapter for a replica: its spec and options, the folder of the project, and the folder of the run."""
+    """The spec and options of a replica's adapter, the project's folder, and the run's folder."""
 
     spec: str
     options: dict[str, Any]
@@ -27,7 +27,7 @@ class ModelOrder:
 
 
 class ReplicaActor:
-    """One replica; the run calls its methods."""
+    """A replica, whose methods the run calls from another process."""
 
     def __init__(self, order: ModelOrder, node: str) -> None:
         self._order = order
@@ -35,11 +35,11 @@ class ReplicaActor:
         self._served: Any = None
 
     async def load(self) -> Any:
-        """Make the adapter; return facts about its model, or an error as text."""
+        """Create the adapter; return facts about its model, or a text with the error."""
         return await asyncio.to_thread(self._load)
 
     async def ask(self, requests: Sequence[Any], think_tags: tuple[str, str] | None) -> list[Any]:
-        """Return one answer per request, in order."""
+        """Answer each request, in order."""
         answers: list[Any] = await self._served.answer(requests, think_tags)
         return answers
 

@@ -1,4 +1,4 @@
-"""The adapter ``ray``; a run uses it like the adapter that it copies."""
+"""The adapter ``ray``, which a run uses like the adapter that it copies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pytest_lmeval.types import LogLikelihood, Request
 
 
 def make(spec: str, **given: Any) -> RayAdapter:
-    """Return the adapter ``ray:SPEC``; raise UsageError if no replica can be started."""
+    """Create the adapter ``ray:SPEC``; raise UsageError if no replica starts."""
     if not spec or spec.partition(":")[0] == "ray":
         raise fault("needs an adapter to copy: ray:SPEC, such as ray:hf:PATH")
     options, others = shared_out(given)
@@ -39,7 +39,7 @@ def make(spec: str, **given: Any) -> RayAdapter:
 
 
 class RayAdapter:
-    """Sends requests to replicas; has the name, the identity and the attributes of the adapter that it copies."""
+    """Sends requests to replicas, under the name, identity and attributes of the adapter that it copies."""
 
     is_ready = True
     identity: Any = None
@@ -60,7 +60,7 @@ class RayAdapter:
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """The model's manifest, the places of the replicas, and the number of replicas that died."""
+        """The model's manifest, with the node and process of each replica, and the number of replicas that died."""
         remarks = {"remarks": list(self._pool.remarks)} if self._pool.remarks else {}
         return {**self._manifest, "replicas": self._pool.places, "deaths": self._pool.deaths, **remarks}
 

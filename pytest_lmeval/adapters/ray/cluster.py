@@ -1,4 +1,4 @@
-"""The connection to a Ray cluster and the processes of replicas; no other module uses Ray."""
+"""Connect to a Ray cluster and start processes for replicas; no other module of the run uses Ray."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Then = Callable[[Any, BaseException | None], None]
 
 
 def connect(options: RayOptions) -> Any:
-    """Return the module ``ray``, connected to a cluster with room for all replicas; otherwise raise UsageError."""
+    """Connect the module ``ray`` to a cluster and return it; raise UsageError if the replicas do not fit."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -46,7 +46,7 @@ def connect(options: RayOptions) -> Any:
 
 
 def _reach(address: str) -> None:
-    """Raise OSError if no cluster listens at the address, because Ray itself would retry for minutes."""
+    """Raise OSError if no cluster listens at the address; otherwise, Ray would retry for minutes."""
     named = os.environ.get("RAY_ADDRESS", "") if address == "auto" else address
     host, colon, port = named.rpartition(":")
     if colon and port.isdecimal():
@@ -54,7 +54,7 @@ def _reach(address: str) -> None:
 
 
 class RemoteReplica:
-    """The process of one replica, on any node."""
+    """The process of a replica, on any node of the cluster."""
 
     def __init__(self, ray: Any, options: RayOptions, order: ModelOrder) -> None:
         self._ray = ray
@@ -64,7 +64,7 @@ class RemoteReplica:
         self._actor = actor.remote(order, "")
 
     def load(self, then: Then) -> None:
-        """Tell the process to make its adapter."""
+        """Tell the process to create its adapter."""
         _call(self._actor.load.remote(), then)
 
     def ask(self, requests: Sequence[Any], think_tags: tuple[str, str] | None, then: Then) -> None:
@@ -80,7 +80,7 @@ class RemoteReplica:
         self._ray.kill(self._actor, no_restart=True)
 
     def died(self, error: BaseException) -> bool:
-        """Return True if ``error`` means that the process or its node died; False for an error of the model."""
+        """Return True if ``error`` means that the process or its node died, False if the model raised it."""
         known = self._ray.exceptions
         return isinstance(error, known.RayError) and not isinstance(error, known.RayTaskError)
 
@@ -90,7 +90,7 @@ class RemoteReplica:
 
 
 def wait_closed(ray: Any, closing: Sequence[Any]) -> None:
-    """Wait up to 2 s until adapters have closed."""
+    """Wait up to 2 s for adapters to close."""
     if closing:
         ray.wait(list(closing), num_returns=len(closing), timeout=_CLOSING_S)
 

@@ -1,4 +1,4 @@
-"""The options of the adapter ``ray``; all other options belong to the adapter that it copies."""
+"""Check the options of the adapter ``ray``; all other options belong to the adapter that it copies."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ fault = partial(adapter_fault, "ray")
 
 @dataclass(frozen=True, slots=True)
 class RayOptions:
-    """Options for the number of replicas, the resources of each replica, and the distribution of requests.
+    """Options for the number of replicas, their resources, and the distribution of requests.
 
-    ``num_gpus`` and ``num_cpus`` apply to each replica. A replica has at most ``ahead`` batches of ``batch_size``
-    requests at a time. ``restarts`` is the maximum number of replicas that may replace dead replicas. ``wait_s`` is the
-    maximum number of seconds until a replica is ready, and without an answer from a replica.
+    ``num_gpus`` and ``num_cpus`` are the resources of each replica. A replica has at most ``ahead`` batches of
+    ``batch_size`` requests at a time. ``restarts`` is the maximum number of replicas that the run starts to replace
+    dead replicas. ``wait_s`` is the maximum number of seconds until a replica is ready, and between two answers of a
+    busy replica.
     """
 
     replicas: int = 8
@@ -35,7 +36,7 @@ class RayOptions:
 
     @property
     def in_flight(self) -> int:
-        """The number of requests that keep all replicas busy: their batches, and a waiting batch for each replica."""
+        """The number of requests that keep all replicas busy, which is one batch more than each replica holds."""
         return self.replicas * (self.ahead + 1) * self.batch_size
 
 
@@ -60,7 +61,7 @@ LARGEST_IN_FLIGHT = 1_000_000
 
 
 def shared_out(given: Mapping[str, Any]) -> tuple[RayOptions, dict[str, Any]]:
-    """Return the options of ``ray``, and the options of the copied adapter; raise UsageError for a bad value."""
+    """Separate the options of ``ray`` from the options of the copied adapter; raise UsageError for an invalid value."""
     own = checked("ray", _CHECKS, {name: value for name, value in given.items() if name in NAMES})
     options = RayOptions(**own)
     if options.in_flight > LARGEST_IN_FLIGHT:
@@ -70,10 +71,10 @@ def shared_out(given: Mapping[str, Any]) -> tuple[RayOptions, dict[str, Any]]:
 
 
 def lack(nodes: Sequence[Mapping[str, float]], options: RayOptions) -> str:
-    """Return a message if the ``nodes`` of a cluster lack room for all replicas, else "".
+    """Return a message if the ``nodes`` of a cluster lack capacity for all replicas; otherwise, return "".
 
-    ``nodes`` has the resources of each node under Ray's names, such as ``CPU`` and ``GPU``. A replica runs on a single
-    node.
+    ``nodes`` contains the resources of each node by Ray's names, such as ``CPU`` and ``GPU``. Each replica needs all
+    its resources on one node.
     """
     each = {"CPU": options.num_cpus, "GPU": options.num_gpus}
     needs = {name: number for name, number in each.items() if number}

@@ -1,4 +1,4 @@
-"""The replicas of a run: one thread starts them, sends requests, and handles answers and deaths."""
+"""Manage the replicas of a run: one thread starts them, sends requests, and handles answers and deaths."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CLOSING_S = 3.0
 
 @dataclass(eq=False, slots=True)
 class PoolMember:
-    """A started replica; it has ``facts`` once its model is ready."""
+    """A started replica; ``facts`` is None until the replica's model is ready."""
 
     replica: Any
     started: float
@@ -31,14 +31,14 @@ class PoolMember:
 
     @property
     def place(self) -> str:
-        """The process and the node, for messages."""
+        """The replica's process and node, for messages."""
         return "a replica that was not ready" if self.facts is None else self.facts.place
 
 
 class Pool:
-    """Starts replicas with ``start``, and sends them requests; a single thread does all this work.
+    """Starts replicas with ``start``, and sends requests to them; all this work runs in a single thread.
 
-    Calls from other threads become events of this thread. ``finish`` waits for replicas that are closing.
+    A call from another thread becomes an event for this thread. ``finish`` waits for replicas that are closing.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Pool:
         self._thread = threading.Thread(target=self._run, name="lmeval-replicas", daemon=True)
 
     def open(self) -> ReplicaFacts:
-        """Start all replicas, and return the facts of the first ready replica; raise UsageError if all fail."""
+        """Start all replicas; return the facts of the first ready replica, or raise UsageError if all replicas fail."""
         self._thread.start()
         for _ in range(self._options.replicas):
             self._events.put(self._start)
@@ -78,7 +78,7 @@ class Pool:
             raise
 
     def ask(self, request: SharedRequest) -> None:
-        """Queue a request; any thread may call this."""
+        """Queue a request; any thread may call this method."""
         self._events.put(partial(self._take, request))
 
     @property
@@ -88,7 +88,7 @@ class Pool:
         return [{"node": facts.node, "pid": facts.pid} for facts in members]
 
     def close(self) -> None:
-        """Let all replicas close their adapters; then end the replicas and the thread."""
+        """End the thread, let all replicas close their adapters, and then end the replicas."""
         if self._closed:
             return
         self._closed = True
@@ -153,7 +153,7 @@ class Pool:
             self._sharing.join(member, time.monotonic())
 
     def _refuse(self, member: PoolMember, why: str) -> None:
-        """Drop a replica; if no replica has been ready, give up the run."""
+        """Remove a replica; if no replica has been ready yet, stop the run."""
         self._remove(member)
         if self.facts is None:
             self._give_up(why)
@@ -191,7 +191,7 @@ class Pool:
                 request.deliver(answer)
 
     def _died(self, member: PoolMember, reason: str, *, blames: bool = True) -> None:
-        """Retry the requests of a dead replica one by one, and start a new replica."""
+        """Retry the requests of a dead replica one by one; start another replica, at most ``restarts`` times."""
         self._remove(member)
         self.deaths += 1
         for request in self._sharing.leave(member, blames=blames):

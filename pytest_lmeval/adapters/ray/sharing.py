@@ -1,4 +1,4 @@
-"""Distribute requests to replicas; this module only keeps track, without a clock, threads or Ray."""
+"""Decide which replica receives which requests; this module uses no clock, no threads and no Ray."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MOST_DEATHS = 2
-"""A request is dropped when this many replicas have died while they had the request."""
+"""If this many replicas have died while they had a request, the run drops the request."""
 
 
 @dataclass(eq=False, slots=True)
 class SharedRequest:
-    """A request; ``deliver`` receives its answer, and ``is_dropped`` returns True once no answer is needed.
+    """A request; ``deliver`` receives its answer, and ``is_dropped`` returns True once the run needs no answer.
 
     ``deaths`` is the number of replicas that died while they had the request.
     """
@@ -26,10 +26,10 @@ class SharedRequest:
 
 @dataclass(eq=False, slots=True)
 class SentBatch:
-    """Requests that a replica got together, and the time from which its model may work on them.
+    """Requests that a replica receives together; ``began`` is the earliest time at which its model works on them.
 
-    A batch that is ``alone`` is the only batch of its replica. The requests of a ``late`` batch have already received a
-    timeout as their answer.
+    ``alone`` is True if the batch must be the only batch of its replica. ``late`` is True if the requests of the batch
+    have already received a timeout as their answer.
     """
 
     requests: list[SharedRequest]
@@ -40,28 +40,28 @@ class SentBatch:
 
 @dataclass(eq=False, slots=True)
 class Load:
-    """The batches of one replica, in order, and the last time at which it was idle or answered."""
+    """The batches of a replica, in order; ``since`` is the last time at which the replica was idle or answered."""
 
     batches: list[SentBatch] = field(default_factory=list)
     since: float = 0.0
 
     @property
     def requests(self) -> int:
-        """The number of requests that the replica has."""
+        """The number of unanswered requests that the replica has."""
         return sum(len(batch.requests) for batch in self.batches)
 
     @property
     def takes_no_more(self) -> bool:
-        """True if the replica has a suspect or a late batch, after which it may be dead."""
+        """True if the replica has a batch that is ``alone`` or ``late``, and may therefore die or be dead."""
         return any(batch.alone or batch.late for batch in self.batches)
 
 
 class Sharing:
-    """Gives requests to the least busy replica first, in ``ahead`` batches of up to ``batch_size`` each.
+    """Gives requests to the least busy replica first; a replica has up to ``ahead`` batches of ``batch_size`` requests.
 
-    A small number of requests is spread over all replicas. Requests of a dead replica come first, each alone on an idle
-    replica: if this replica dies, too, the request is the cause. A model that ``streams`` works on all its requests
-    concurrently, so it gets the same number of requests one by one.
+    If few requests wait, all replicas share them. Requests of a dead replica come first, each alone on an idle replica.
+    If the second replica also dies, the request counts as the cause. If the model ``streams``, it works on all its
+    requests concurrently, so each request is a separate batch.
     """
 
     def __init__(self, ahead: int, batch_size: int, *, streams: bool = False) -> None:
@@ -80,9 +80,9 @@ class Sharing:
         self._loads[replica] = Load(since=now)
 
     def leave(self, replica: Hashable, *, blames: bool = True) -> list[SharedRequest]:
-        """Remove a dead replica; return the requests to drop.
+        """Remove a dead replica; return the requests that the run must drop.
 
-        If ``blames`` is true, count the death against its requests; it is false if the node could not be reached.
+        ``blames`` is True if the death counts against the replica's requests, and False if the node was unreachable.
         """
         load = self._loads.pop(replica, Load())
         lost = [request for batch in load.batches if not batch.late for request in batch.requests]
@@ -92,7 +92,7 @@ class Sharing:
         return [request for request in lost if request.deaths >= MOST_DEATHS]
 
     def next(self, now: float) -> tuple[Hashable, SentBatch] | None:
-        """Return the next batch and its replica; return None if no request waits, or if no replica can take a batch."""
+        """Return the next batch and its replica, or None if no request waits or no replica can take a batch."""
         free = [replica for replica, load in self._loads.items() if not load.takes_no_more]
         free.sort(key=lambda replica: self._loads[replica].requests)
         _drop(self._suspects)
@@ -109,7 +109,7 @@ class Sharing:
         return chosen, self._sent(chosen, [self._waiting.popleft() for _ in range(size)], now)
 
     def answered(self, replica: Hashable, batch: SentBatch, now: float) -> bool:
-        """Remove an answered batch; return True if its answers count, unless it is late or its replica was removed."""
+        """Remove an answered batch; return True unless the batch is late or its replica was removed."""
         load = self._loads.get(replica)
         if load is None or batch not in load.batches:
             return False
@@ -120,7 +120,7 @@ class Sharing:
         return not batch.late
 
     def overdue(self, now: float, limit_s: float) -> Iterator[SentBatch]:
-        """Mark each batch that exceeds ``limit_s`` per request as late, and yield it once."""
+        """Mark each batch that takes longer than ``limit_s`` per request as late, and yield the batch once."""
         for load in self._loads.values():
             for batch in load.batches if self._streams else load.batches[:1]:
                 if not batch.late and now - batch.began > limit_s * len(batch.requests):
@@ -128,7 +128,7 @@ class Sharing:
                     yield batch
 
     def silent(self, now: float, wait_s: float) -> list[Hashable]:
-        """Return the replicas with requests that have not answered for ``wait_s`` seconds."""
+        """Return the busy replicas that have not answered for ``wait_s`` seconds."""
         return [replica for replica, load in self._loads.items() if load.batches and now - load.since > wait_s]
 
     def take_all(self) -> list[SharedRequest]:

@@ -1,4 +1,7 @@
-"""Records with ``checks: [{metric, targets, ...}]`` instead of a metric; every check must pass."""
+"""Validate and score records that have ``checks: [{metric, targets, ...}]`` instead of a metric.
+
+A record passes only if every check passes.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ _OF_CHECKS = ("metric", "targets", "threshold", "name", "weight", "extras")
 
 
 def check_checks(given: Any, tools: Sequence[Mapping[str, Any]], registry: Registry) -> list[dict[str, Any]]:
-    """Return the checks of a record with ``tools``; raise RecordRefused for the first fault."""
+    """Return the checks of a record that offers ``tools``; raise RecordRefused for the first fault."""
     names: list[str] = []
     for number, check in enumerate(checks.filled_list(given, CHECKS, "array of objects")):
         name = _check_check(check, f"{CHECKS}[{number}]", tools, registry)
@@ -39,7 +42,7 @@ def check_checks(given: Any, tools: Sequence[Mapping[str, Any]], registry: Regis
 
 
 def _check_check(check: Any, field: str, tools: Sequence[Mapping[str, Any]], registry: Registry) -> str:
-    """Return the name of a check; raise RecordRefused for its first fault."""
+    """Return the name of a check; raise RecordRefused for the check's first fault."""
     if not isinstance(check, dict):
         raise RecordRefused("bad_type", field, f"expected an object with metric, got {checks.type_name(check)}")
     if "metric" not in check and "type" in check:
@@ -90,7 +93,10 @@ def _name_of_check(check: Mapping[str, Any], field: str, metric: str) -> str:
 
 
 class AnswerCheck(NamedTuple):
-    """A check, with its metric, post-process rule and extras; ``given`` is its entry in the record."""
+    """A check with its metric, post-process rule and extras.
+
+    ``given`` is the check's entry in the record.
+    """
 
     given: Mapping[str, Any]
     name: str
@@ -104,7 +110,7 @@ class AnswerCheck(NamedTuple):
         return tuple(self.given.get("targets", ()))
 
     def scoring(self) -> dict[str, Any]:
-        """Return the fields that affect the score: all except the threshold, and for code the time limit."""
+        """Return the fields that affect the score: all except the threshold, plus the time limit for code."""
         scoring = {name: value for name, value in self.given.items() if name != "threshold"}
         if self.metric.name == _CODE:
             from pytest_lmeval.metrics.parts.code_plan import timeout_of
@@ -113,7 +119,7 @@ class AnswerCheck(NamedTuple):
         return scoring
 
     def question(self, completion: Completion, graded: Graded) -> Generate | None:
-        """Return the first question to the judge; None if there is no question."""
+        """Return the first question for the judge, or None if the check has no question."""
         prediction = predicted(completion, self.rule, self.metric)
         if not (self.metric.asks_judge and prediction.found):
             return None
@@ -127,7 +133,10 @@ class AnswerCheck(NamedTuple):
 
 
 def checks_of(example: Example, registry: Registry) -> list[AnswerCheck]:
-    """Return the checks of an example; their default rule is the record's rule, or ``extract_code_block`` for code."""
+    """Return the checks of an example.
+
+    A check without a rule uses the record's rule. If neither has a rule, code gets ``extract_code_block``.
+    """
     common = example.metadata
     found = []
     for given in common[CHECKS]:
@@ -143,10 +152,10 @@ def checks_of(example: Example, registry: Registry) -> list[AnswerCheck]:
 def score_checks(
     checks: Sequence[AnswerCheck], completion: Completion, rule: Rule, sandbox: Any, graded: Graded
 ) -> Score:
-    """Return the weighted mean of the checks' scores, with the score and the threshold of each check by name.
+    """Return the weighted mean score of the checks, with each check's score and threshold by name.
 
-    ``rule`` extracts the prediction for reports, and ``graded`` asks the judge. The details list the checks and the
-    replies of judges.
+    ``rule`` extracts the prediction for reports, and ``graded`` asks the judge. The score's details list the checks and
+    the judges' replies.
     """
     scores = [check.score(completion, sandbox, graded) for check in checks]
     found = [*map(_shown, checks, scores)]

@@ -1,7 +1,7 @@
-"""Check the fields of a record or a task, and suggest corrections of misspelt names.
+"""Check the fields of a record or a task, and suggest corrections for misspelt names.
 
-Every check raises RecordRefused with rule, field and detail. Authors may add any key to ``extras`` or ``metadata`` that
-does not resemble a known key: a misspelt ``must_pass`` would let a run pass that should fail.
+Every check raises RecordRefused with a rule, a field and a detail. ``extras`` may have any key that does not resemble a
+known key. A misspelt ``must_pass`` would let a run pass that should fail.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ _FILES = (
 OF_COMPACT = (*POLICY_KEYS, "category", "post_process")
 """Keys of ``extras`` that the package reads in every compact record."""
 WORDS = frozenset({"difficulty", "passed", "subject"})
-"""Common keys that the package ignores. They resemble known keys, but are not mistakes."""
+"""Common keys that the package ignores; they resemble known keys but are not mistakes."""
 MOST_REPEATS = 1000
 _SIMILARITY = 0.8
 TURNS = "turns"
 _OF_RECORDS: Mapping[str, str] = MappingProxyType({TURNS: "a prompt", CHECKS: "a metric"})
 RENAMED: Mapping[str, str] = MappingProxyType({"exact_match": "exact_match_normalized"})
-"""Names in compact files that mean another registered metric, which ignores case and spacing."""
+"""Metric names in compact files that select a different registered metric, which ignores case and spacing."""
 READ_EXTRAS = frozenset({"csv_columns", "csv_separator", "has_csv", "json_exact", "json_schema"})
-"""The metrics that read rules from the extras while they score."""
+"""Metrics that take rules, such as a JSON schema, from the extras."""
 
 
 def misspelt(wanted: str, given: Iterable[str], known: Collection[str], likeness: float = 0.6) -> str:
@@ -64,7 +64,7 @@ def misspelt(wanted: str, given: Iterable[str], known: Collection[str], likeness
 
 
 def foreign(keys: Collection[str], kinds: Iterable[tuple[frozenset[str], str]] = _FILES) -> str:
-    """Return a sentence that names the tool whose files have these keys, and a guide; "" for unknown keys."""
+    """Return a sentence that names the tool whose files have ``keys`` and links a guide, or "" for unknown keys."""
     found = next((what for wanted, what in kinds if wanted <= set(keys)), "")
     guides = {
         _HARNESS: f"name it in a file with the key harness: {page('harness-tasks.md')}",
@@ -84,7 +84,7 @@ def check_keys(holder: Mapping[str, Any], prefix: str, read: Iterable[str]) -> N
 
 
 def unread_keys(examples: Iterable[Example]) -> Iterator[tuple[int, str]]:
-    """Yield ``(first line, sentence)`` for each key of spec records' metadata that is probably misspelt."""
+    """Yield ``(first line, sentence)`` for each metadata key of spec records that is probably misspelt."""
 
     def read(example: Example) -> frozenset[str]:
         return frozenset((*POLICY_KEYS, "timeout_s") if example.metric == "code_exec" else POLICY_KEYS)
@@ -114,7 +114,7 @@ def meant(key: str, known: Collection[str]) -> str:
     if key in known or key in WORDS:
         return ""
     plain = key.strip().lower().replace("-", "_").replace(" ", "_")[:80]
-    # A key with an additional word is another key: cluster_id, threshold_note.
+    # A known name plus a word is a different key: cluster_id, threshold_note.
     if any(plain.startswith(f"{each}_") or plain.endswith(f"_{each}") for each in known):
         return ""
     near = difflib.get_close_matches(plain, sorted(known), n=1, cutoff=_SIMILARITY)
@@ -140,7 +140,7 @@ def check_fields(
 ) -> Mapping[str, Any]:
     """Return ``record`` if it is an object with every required field and no unknown field.
 
-    ``elsewhere`` has hints for fields that belong in another place.
+    ``elsewhere`` maps fields that belong in another place to hints.
     """
     if not isinstance(record, dict):
         raise RecordRefused("bad_type", "_root", f"expected an object, got {type_name(record)}")
@@ -158,7 +158,10 @@ def check_fields(
 def check_names(
     holder: Mapping[str, Any], known: Collection[str], within: str = "", elsewhere: Mapping[str, str] = _NOTHING
 ) -> None:
-    """Raise RecordRefused for a field of ``holder`` that is not ``known``; ``within`` is the path of ``holder``."""
+    """Raise RecordRefused for a field of ``holder`` that is not in ``known``.
+
+    ``within`` is the path of ``holder``.
+    """
     for name in holder:
         if name not in known:
             hint = f";{elsewhere[name]}" if name in elsewhere else nearest(name, known, "expected one of")
@@ -166,7 +169,7 @@ def check_names(
 
 
 def string(value: object, field: str) -> str:
-    """Return a non-empty string."""
+    """Return ``value`` if it is a non-empty string."""
     if not isinstance(value, str):
         instead = _INSTEAD.get((field, type(value)), "")
         raise RecordRefused("bad_type", field, f"expected a non-empty string, got {type_name(value)}{instead}")
@@ -181,9 +184,9 @@ def has_media(value: object) -> TypeGuard[list[object]]:
 
 
 def prompt_of(value: object, folder: Path | None, field: str = "prompt") -> tuple[str, tuple[Message, ...]]:
-    """Return a prompt as text, and its messages: none for a text, one user message for a list of texts and media.
+    """Return a prompt as text, and as one user message if it is a list of texts and media.
 
-    ``folder`` holds the file with the prompt; None is the working folder.
+    ``folder`` is the folder of the prompt's file, or None for the working folder.
     """
     if has_media(value):
         from pytest_lmeval.media.given import message_of
@@ -194,7 +197,7 @@ def prompt_of(value: object, folder: Path | None, field: str = "prompt") -> tupl
 
 
 def strings(value: object, field: str) -> tuple[str, ...]:
-    """Return a non-empty array of strings as a tuple."""
+    """Return ``value`` as a tuple if it is a non-empty array of strings."""
     elements = filled_list(value, field, "array of strings")
     for index, element in enumerate(elements):
         if not isinstance(element, str):
@@ -204,7 +207,7 @@ def strings(value: object, field: str) -> tuple[str, ...]:
 
 
 def filled_list(value: object, field: str, wanted: str, hint: str = "") -> list[Any]:
-    """Return a non-empty list, which the error message describes as ``wanted``, followed by ``hint``."""
+    """Return ``value`` if it is a non-empty list; an error says that ``wanted`` was expected, and adds ``hint``."""
     if not isinstance(value, list) or not value:
         got = "an empty one" if value == [] else type_name(value)
         instead = hint or _INSTEAD.get((field, type(value)), "")
@@ -213,30 +216,33 @@ def filled_list(value: object, field: str, wanted: str, hint: str = "") -> list[
 
 
 def text(value: object, field: str) -> str:
-    """Return a string, which may be empty."""
+    """Return ``value`` if it is a string, empty or not."""
     if not isinstance(value, str):
         raise RecordRefused("bad_type", field, f"expected a string, got {type_name(value)}")
     return value
 
 
 def boolean(value: object, field: str) -> bool:
-    """Return true or false."""
+    """Return ``value`` if it is true or false."""
     if not isinstance(value, bool):
         raise RecordRefused("bad_type", field, f"expected true or false, got {type_name(value)}")
     return value
 
 
 def one_of(value: object, field: str, choices: Collection[str]) -> str:
-    """Return a string that is one of ``choices``."""
+    """Return ``value`` if it is one of the strings in ``choices``."""
     name = string(value, field)
     if name not in choices:
         raise RecordRefused("bad_value", field, not_one_of(name, sorted(choices)))
-    # All lines of a file share one string.
+    # All records of a file share one string object.
     return intern(name)
 
 
 def optional_object(record: Mapping[str, Any], field: str, within: str = "") -> Mapping[str, Any]:
-    """Return the object under ``field``, or an empty one; ``within`` is the path of ``record``, "" at the root."""
+    """Return the object under ``field``, or an empty object.
+
+    ``within`` is the path of ``record``, or "" for the root.
+    """
     value = record.get(field, NOTHING)
     if not isinstance(value, dict):
         path = f"{within}.{field}" if within else field
@@ -245,7 +251,7 @@ def optional_object(record: Mapping[str, Any], field: str, within: str = "") -> 
 
 
 def number_in_range(value: object, field: str, low: float, high: float) -> float:
-    """Return a number from ``low`` to ``high``."""
+    """Return ``value`` as a float if it is a number from ``low`` to ``high``."""
     if not is_number(value):
         raise RecordRefused("bad_type", field, f"expected a number in [{low:g}, {high:g}], got {type_name(value)}")
     if not low <= value <= high:
@@ -254,7 +260,7 @@ def number_in_range(value: object, field: str, low: float, high: float) -> float
 
 
 def gate_fields(holder: Mapping[str, Any], prefix: str) -> None:
-    """Check the keys of ``metadata`` or ``extras`` that the run reads: threshold, must_pass, cluster and others."""
+    """Check the keys of ``metadata`` or ``extras`` that the run reads, such as threshold, must_pass and cluster."""
     if "threshold" in holder:
         number_in_range(holder["threshold"], f"{prefix}.threshold", 0.0, 1.0)
     if "repeats" in holder or "passes" in holder:
@@ -302,7 +308,7 @@ def reachable(targets: Sequence[str], metric: str) -> None:
 
 
 def known_metric(value: Any, field: str, registry: Registry) -> str:
-    """Return ``value`` if it names a metric; raise RecordRefused otherwise, and for ``turns`` and ``checks``."""
+    """Return ``value`` if it names a metric other than ``turns`` and ``checks``; raise RecordRefused otherwise."""
     metric = string(value, field)
     if RENAMED.get(metric, metric) not in registry.metrics:
         choices = registry.metrics.keys() - _OF_RECORDS.keys()
@@ -314,7 +320,7 @@ def known_metric(value: Any, field: str, registry: Registry) -> str:
 
 
 def id_of(fields: Mapping[str, Any], line: int) -> str:
-    """Return the id of a record, by default ``ex-`` and the line number."""
+    """Return a record's id; the default is ``ex-`` followed by the line number."""
     value = fields.get("id", f"ex-{line}")
     return str(value) if not isinstance(value, str) and is_whole(value) else string(value, "id")
 
@@ -333,7 +339,10 @@ def extras_of(fields: Mapping[str, Any], metric: Metric) -> Mapping[str, Any]:
 
 
 def check_metric(metric: Metric, word: str, targets: Sequence[str], extras: Mapping[str, Any], place: str) -> None:
-    """Raise RecordRefused if ``metric`` cannot use these targets and extras; ``word`` is its name in the file."""
+    """Raise RecordRefused if ``metric`` cannot use these targets and extras.
+
+    ``word`` is the metric's name in the file.
+    """
     if metric.check is not None:
         metric.check(targets, extras)
     if boolean(extras.get("not", False), f"{place}.not") and not (metric.binary or metric.asks_judge):

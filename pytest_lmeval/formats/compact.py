@@ -1,4 +1,4 @@
-"""The compact dialect: ``id? prompt targets metric extras?``, with any registered metric and rule.
+"""Read the compact dialect: records of ``id? prompt targets metric extras?`` with any registered metric and rule.
 
 A record may have ``turns`` instead of prompt, targets and metric, or ``checks`` instead of targets and metric.
 """
@@ -29,7 +29,7 @@ IN_EXTRAS = {
         for name in ("category", "cluster", "io_pairs", "must_pass", "post_process", "tags", "tests", "threshold")
     },
 }
-"""The right places for fields that authors often put at the root of a record."""
+"""Hints for fields that authors often put at the root of a record by mistake."""
 OF_RECORD = frozenset({*REQUIRED, *OPTIONAL, TURNS, CHECKS})
 """The fields of a record; in a file with defaults, other fields are data for the prompt."""
 
@@ -37,7 +37,7 @@ OF_RECORD = frozenset({*REQUIRED, *OPTIONAL, TURNS, CHECKS})
 def check_compact_record(record: object, line: int, registry: Registry, folder: Path | None = None) -> Example:
     """Return the example that ``record`` describes; raise RecordRefused for the first rule it breaks.
 
-    ``folder`` holds the file with the record and its images; None is the working folder.
+    ``folder`` holds the record's file and images, or is None for the working folder.
     """
     if isinstance(record, dict) and "turns" in record:
         from pytest_lmeval.formats.turns import check_conversation

@@ -1,12 +1,12 @@
-"""Load a data file: YAML with rows, and a ``prompt`` that each row fills to make an example.
+"""Load a data file: a YAML file with rows and a ``prompt``, which each row fills to make an example.
 
     prompt: "Is this review good or bad? {{ review }}"
     data: reviews.csv
     target: "{{ label }}"
     metric: exact_match
 
-Each row becomes a record of the compact dialect. Columns are only data, even if a column has the name of a field.
-``prompt`` may be a list of messages, or a mapping of names to prompts, each of which gives a variant of the task.
+Each row becomes a record of the compact dialect. A column is only data, even if it has the name of a field. ``prompt``
+may be a list of messages, or a mapping of names to prompts. Each named prompt makes a variant of the task.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _check_uses_rows(field: str, templates: Sequence[RowTemplate], rows: _Rows) 
 
 
 class _Row(NamedTuple):
-    """The cells of a row, its line in the YAML file, and its place in a separate data file, or "" without one."""
+    """A row's cells, its line in the YAML file, and its place in a separate data file ("" without such a file)."""
 
     cells: Mapping[str, Any]
     line: int
@@ -77,7 +77,7 @@ class _Row(NamedTuple):
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows, and the facts about their file."""
+    """The rows, and the path and hash of their file."""
 
     rows: Sequence[_Row]
     dataset: Mapping[str, Any] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class _Maker:
         self._sha256 = hashlib.sha256(b"\0".join(texts)).hexdigest()
 
     def task(self, name: str, prompt: RowPrompt) -> JsonlTask:
-        """Return the task for the prompt called ``name``, which is "" if there is only one prompt."""
+        """Return the task for the prompt called ``name``, which is "" if the file does not name its prompt."""
         source, metric = self._source, self._shape.metric or CHECKS
         return KINDS.get(metric, JsonlTask)(
             name=f"{source.name}@{name}" if name else source.name,
@@ -157,7 +157,7 @@ class _Maker:
                 for rest, targets in self._shape.checks
             ]
         example = check_compact_record(record, row.line, self._registry, folder)
-        # Rows of a separate file share the line of the key data.
+        # All rows of a separate file have the line of the key data; their places differ.
         place = number - 1 if row.place else 0
         return replace(example, messages=messages or example.messages, place=place) if messages or place else example
 

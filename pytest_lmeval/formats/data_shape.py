@@ -29,10 +29,12 @@ _ROLES = ("system", "user", "assistant")
 
 
 def is_data_file(document: Mapping[str, Any], *, is_named: bool) -> bool:
-    """Return True if a document is meant to be a data file; ``is_named`` is true if the command names the file.
+    """Return True if a document is meant to be a data file.
 
-    A file with unknown keys and without targets, which the command does not name, belongs to another program, such as a
-    training script.
+    ``is_named`` is true if the command line names the file.
+
+    If the command line does not name the file, a document with unknown keys and no targets or checks belongs to another
+    program, such as a training script.
     """
     prompt, rows, scored = (not role.isdisjoint(document) for role in ROLES)
     has_answers = not _ANSWERS.isdisjoint(document)
@@ -42,14 +44,14 @@ def is_data_file(document: Mapping[str, Any], *, is_named: bool) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ChatPrompt:
-    """A conversation as prompt: a role for each message, and a template for its content."""
+    """A conversation as a prompt: a role for each message, and a template for its content."""
 
     roles: Sequence[str]
     contents: Sequence[RowTemplate | PartsTemplate]
 
     @classmethod
     def of(cls, given: Sequence[Any], field: str) -> ChatPrompt:
-        """Return the prompt for a list of messages; raise RecordRefused for the first fault in it."""
+        """Return the prompt for a list of messages; raise RecordRefused for the list's first fault."""
         if not given:
             raise RecordRefused("bad_type", field, "expected a text or a list of messages, got an empty one")
         roles = [_role(message, f"{field}[{number}]") for number, message in enumerate(given)]
@@ -69,7 +71,7 @@ class ChatPrompt:
     def messages(self, row: Mapping[str, Any], folder: Path, images: Sequence[object] = ()) -> tuple[Message, ...]:
         """Return the conversation for ``row``; raise RecordRefused as :meth:`RowTemplate.fill` does.
 
-        ``folder`` holds the file with the messages. ``images`` are parts to add to the last message.
+        ``folder`` is the folder of the file with the messages. ``images`` are parts to add to the last message.
         """
         talk: list[Message] = []
         last = len(self.roles) - 1
@@ -97,9 +99,11 @@ RowPrompt = RowTemplate | PartsTemplate | ChatPrompt
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The templates of a record: ``metric`` is "" if ``checks`` has pairs of a check and its targets.
+    """The templates of a record.
 
-    ``images`` are added to each prompt.
+    ``checks`` has pairs of a check and its targets. In a file with checks, ``metric`` is "".
+
+    ``images`` follow the text of each prompt.
     """
 
     prompts: Mapping[str, RowPrompt]
@@ -170,7 +174,7 @@ def _images(document: Mapping[str, object]) -> RowValue | None:
 
 
 def images_of(shape: Shape, row: Mapping[str, object]) -> list[object]:
-    """Return the images of a row as parts of its prompt: a template may give one image, or a list."""
+    """Return the images of a row as parts of its prompt; a template may give one image or a list of images."""
     filled = [] if shape.images is None else shape.images.fill(row)
     listed = [one for each in filled for one in (each if isinstance(each, list) else [each])]
     return [{"image": each} for each in listed]

@@ -21,8 +21,8 @@ _IN_EXTRAS = ("post_process", "threshold")
 class Defaults:
     """The fields that all records of a file share.
 
-    ``metric`` is None if each record has a metric. Keys of a record that are not fields fill ``prompt``. Records may
-    also have the keys in ``columns``, although nothing uses them.
+    ``metric`` is None if the defaults name no metric. A record's keys that are not fields of the format are data for
+    ``prompt`` and ``extras``. Records may also have the keys in ``columns``, although nothing uses them.
     """
 
     metric: str | None
@@ -70,7 +70,7 @@ def read_defaults(record: Mapping[str, Any], registry: Registry) -> Defaults:
 def common_extras(given: Mapping[str, Any], registry: Registry, within: str = "") -> Mapping[str, Any]:
     """Return the extras of every record: the ``extras``, ``post_process`` and ``threshold`` in ``given``.
 
-    Raises RecordRefused. ``within`` is the path of ``given`` for messages, "" at the root.
+    Raises RecordRefused for the first fault. ``within`` is the path of ``given``, or "" for the root.
     """
     prefix = f"{within}." if within else ""
     extras = checks.optional_object(given, "extras", within)
@@ -97,7 +97,7 @@ def _prompt(given: Mapping[str, Any]) -> RowTemplate | PartsTemplate | None:
 
 
 def prompt_template(given: object, field: str) -> RowTemplate | PartsTemplate:
-    """Return the template of a text, or of a list of texts and media; raise RecordRefused."""
+    """Return the template of a text, or of a list of texts and media; raise RecordRefused for any other value."""
     if checks.has_media(given):
         return PartsTemplate.of(given, field)
     return RowTemplate.of(checks.string(given, field), field)

@@ -26,11 +26,11 @@ _LONGEST_LOOK = 1 << 20
 _MARKS: Mapping[str, tuple[bytes, ...]] = {".jsonl": _FIELDS_OF_TASKS, ".yaml": (), ".py": (b"pytest_lmeval",)}
 _PLAIN_NAME = re.compile(r"[\w./@ -]*", re.ASCII)
 RECORDING_SUFFIX = ".replay.jsonl"
-"""The suffix of recorded outputs for the replay adapter, which are never task files."""
+"""The suffix of files with recorded outputs for the replay adapter; such a file is never a task file."""
 
 
 def is_task_file(path: Path, registry: Registry) -> bool:
-    """Return True if ``path`` may be a task file: it has a suitable name, and is no recording, ledger or data file."""
+    """Return True if ``path`` may be a task file: its name fits, and it is not a recording, a ledger or a data file."""
     format = registry.formats.get(path.suffix)
     if format is None or not fnmatchcase(path.name, format.pattern) or path.name.endswith(RECORDING_SUFFIX):
         return False
@@ -67,9 +67,9 @@ def _holds_a_task(path: Path) -> bool:
 
 
 def is_row_file(path: Path) -> bool:
-    """Return True if a YAML file beside ``path``, or in the folder above, names it as the file of a data set.
+    """Return True if a YAML file in the folder of ``path``, or one folder up, names ``path`` as a data file.
 
-    Return False for a file that begins like a task's record, without reading YAML.
+    A file that begins like a task's record is no data file, so the function reads no YAML for it.
     """
     try:
         with path.open("rb") as file:
@@ -91,14 +91,14 @@ def is_row_file(path: Path) -> bool:
 
 
 def read_start(path: Path, size: int = -1) -> bytes:
-    """Return the first ``size`` bytes of a file, by default all bytes; b"" if it cannot be read."""
+    """Return the first ``size`` bytes of a file, by default all of them, or b"" if the file cannot be read."""
     with suppress(OSError), path.open("rb") as file:
         return file.read(size)
     return b""
 
 
 def misnamed(path: Path) -> str:
-    """Return why the name of a file that reads like a task is wrong, or ""."""
+    """Return the reason why the name of a file that looks like a task is wrong, or ""."""
     from pytest_lmeval.formats.yaml.claims import reads_like_a_task
 
     if path.suffix == ".yml" and reads_like_a_task(read_start(path)):
@@ -129,15 +129,15 @@ def _is_surely_a_task(path: Path) -> bool:
 
 
 def task_name(path: Path, root: Path) -> str:
-    """Return the name of the task in ``path``: its path below ``root`` without suffix, with ``/`` between parts."""
+    """Return the task name of ``path``: its path below ``root``, with ``/`` as separator and without the suffix."""
     return path.relative_to(root).with_suffix("").as_posix()
 
 
 def file_task_name(name: str, path: Path) -> str:
     """Return the :func:`task_name` of the file at ``path``, given the ``name`` of one of its tasks.
 
-    The names of tasks and files may end in ``@`` and the name of a config. If the two names do not match, return the
-    file's name without its folder.
+    The names of tasks and files may end in ``@`` and a config's name. If ``name`` does not match ``path``, return the
+    file's name without folder and suffix.
     """
     parts = name.split("@")
     names = ["@".join(parts[:count]) for count in range(1, len(parts) + 1)]
@@ -165,7 +165,7 @@ def load_file(
         return LoadedFile((), [RecordError(1, None, "bad_type", "_root", detail)])
     node = f"{name}{path.suffix}"
     if not _PLAIN_NAME.fullmatch(node) and node_path(node) != node:
-        # Logs would show the name, and no command line could select the examples.
+        # Such a name would appear in logs, and no command line could select the file's examples.
         detail = (
             "the file's name contains '::', a control character or a command to a CI runner; rename it, or its folder"
         )
@@ -200,7 +200,7 @@ def find_task_files(paths: Iterable[Path], registry: Registry) -> Iterator[tuple
 
 
 def no_task_suffix(path: Path, registry: Registry) -> str:
-    """Return the message for a file that was named as a task, although no format reads its suffix."""
+    """Return the message for a path that the user gives as a task file, although no format reads its suffix."""
     from pytest_lmeval.data.rows import SUFFIXES
 
     wanted = f"not a task file; expected one of {', '.join(sorted(registry.formats))}"
@@ -210,12 +210,12 @@ def no_task_suffix(path: Path, registry: Registry) -> str:
 
 
 def leads_back(folder: Path) -> bool:
-    """Return True if ``folder`` is a link to one of its parents: following it would list files again and again."""
+    """Return True if ``folder`` is a link to one of its parents; following the link would list files endlessly."""
     return folder.is_symlink() and folder.resolve() in [parent.resolve() for parent in folder.absolute().parents]
 
 
 def files_below(folder: Path) -> list[Path]:
-    """Return the files in and below ``folder``, sorted; follow links."""
+    """Return the sorted files in and below ``folder``, following links."""
     found: list[Path] = []
     for parent, folders, files in os.walk(folder, followlinks=True):
         folders[:] = [name for name in folders if not leads_back(Path(parent, name))]

@@ -15,7 +15,7 @@ from pytest_lmeval.task import Task, render
 from pytest_lmeval.types import Generate, Message
 
 FILE = "formatting.json"
-"""The file beside the tasks."""
+"""The name of the file with the hashes, in the folder of the tasks."""
 SCHEMA = "pytest-lmeval/formatting/1"
 
 Hashes = Mapping[str, Mapping[str, str]]
@@ -25,7 +25,7 @@ Hashes = Mapping[str, Mapping[str, str]]
 def formatted(task: Task, formatter: str) -> str:
     """Return the prompt of the task's first example, as the named formatter writes it.
 
-    ``concatenation`` writes the text for a model without roles.
+    The formatter ``concatenation`` writes the text for a model without chat roles.
     """
     prompt = render(task.examples[0])
     if formatter == "concatenation":

@@ -35,7 +35,7 @@ _LARGEST_DOCUMENT = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class JsonlTask(Task):
-    """A task whose examples are lines of a file: it asks for a completion, post-processes it, and applies the metric.
+    """A task of one file: it asks for a completion per record, post-processes the completion, and scores it.
 
     ``KINDS`` has the classes for records with checks or turns.
     """
@@ -54,7 +54,7 @@ class JsonlTask(Task):
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
         """Return the request for a completion."""
-        # Only a metric that compares calls sends the tools.
+        # Send the tools only for a metric that compares tool calls.
         if "tools" in example.metadata and not self.strict and self._metric(example).takes_calls:
             from pytest_lmeval.formats.turns import tools_in
 
@@ -68,7 +68,7 @@ class JsonlTask(Task):
         return self._scored(example, completion, tools)
 
     def judges(self, example: Example) -> Sequence[str]:
-        """Return "" for the run's judge if the metric asks a judge."""
+        """Return "", the name of the run's judge, if the metric asks a judge, else nothing."""
         metric = None if self.strict else self.registry.metrics.get(self.metric)
         return ("",) if metric is not None and metric.asks_judge else ()
 
@@ -81,11 +81,11 @@ class JsonlTask(Task):
         return self._questions(example, completion, self._graded(example, Tools()))
 
     def threshold(self, example: Example) -> float | None:
-        """Return ``metadata.threshold`` or ``extras.threshold``."""
+        """Return the ``threshold`` in the metadata or extras of the example."""
         return example.policy.threshold
 
     def metric_name(self, example: Example) -> str:
-        """Return the metric's name in the registry: in a compact file, ``exact_match`` is another metric."""
+        """Return the metric's name in the registry; in a compact file, ``exact_match`` names a different metric."""
         return example.metric if self.strict else RENAMED.get(example.metric, example.metric)
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
@@ -122,7 +122,7 @@ class JsonlTask(Task):
         return self.registry.metric(self.metric_name(example))
 
     def _metadata_read(self, example: Example) -> Mapping[str, Any]:
-        # Metadata of spec records may have any keys: the metric gets only the time limit.
+        # Metadata of spec records may have any keys, so pass only the time limit to the metric.
         return {key: value for key, value in example.metadata.items() if key == "timeout_s"}
 
 
@@ -132,7 +132,7 @@ class ChecksTask(JsonlTask):
     __slots__ = ()
 
     def judges(self, example: Example) -> Sequence[str]:
-        """Return "" for the run's judge if a check asks a judge."""
+        """Return "", the name of the run's judge, if a check asks a judge, else nothing."""
         return ("",) if any(check.metric.asks_judge for check in self._checks(example)) else ()
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
@@ -220,7 +220,7 @@ def read_records(
 ) -> RecordReader:
     """Return a reader that has the valid examples of ``data``, and an error for each bad record.
 
-    ``data`` comes from a file in ``folder``.
+    ``folder`` is the folder of the file with ``data``.
     """
     reader = RecordReader(registry, max_line_bytes, folder)
     for number, line in number_lines(data):
@@ -256,7 +256,7 @@ def _one_document(data: bytes) -> Any:
 
 
 def is_spec_record(record: Mapping[str, Any]) -> bool:
-    """Return True if ``record`` is of the strict dialect."""
+    """Return True if ``record`` is in the strict dialect."""
     return not _SPEC_KEYS.isdisjoint(record)
 
 
@@ -309,7 +309,7 @@ class RecordReader:
 
         if self.strict is not None:
             raise RecordRefused("unknown_field", "defaults", "defaults are allowed once, as the first record of a file")
-        # Stop at bad defaults, with which every record would be an error.
+        # Stop at bad defaults, because they would make every record an error.
         self.strict, self.is_stopped = False, True
         self._defaults = read_defaults(record, self.registry)
         self.is_stopped = False

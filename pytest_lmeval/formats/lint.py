@@ -1,4 +1,4 @@
-"""Warn about parts of task files that are valid but look like mistakes; each warning has a place and a meaning.
+"""Warn about valid parts of task files that look like mistakes; each warning has a place and a meaning.
 
 Checks take about linear time: seconds for ten thousand records.
 """
@@ -54,7 +54,7 @@ class LintWarning:
     detail: str
 
     def at(self) -> str:
-        """Return the warning as one line: ``path:line: warning rule: finding; meaning``."""
+        """Return the warning as one line, ``path:line: warning rule: finding; meaning``."""
         # Ids and prompts in the detail may have line breaks.
         return printable(f"{self.path}:{self.line_number}: warning {self.rule}: {self.detail}", keep="")
 
@@ -84,7 +84,7 @@ def _misspelt(task: Task, known: frozenset[str]) -> Iterator[LintWarning]:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    r"""Return the ``\w+`` of the lowercased text."""
+    r"""Return the words of the lowercased text, which are the matches of ``\w+``."""
     return tuple(_WORD.findall(text.lower()))
 
 
@@ -105,14 +105,14 @@ def _has_labels(example: Example) -> bool:
 
 
 def _is_scored_by_text(task: Task, example: Example, registry: Registry) -> bool:
-    """Return True if the metrics are in the registry and run no program, so that a text alone can be scored."""
+    """Return True if the metric is registered and no metric runs a program, so that a text alone can be scored."""
     names = (task.metric_name(example), *task.further_metrics(example))
     found = [registry.metrics.get(name) for name in names]
     return found[0] is not None and not any(metric is not None and metric.needs_sandbox for metric in found)
 
 
 def _score_of(task: Task, example: Example, outputs: Sequence[str]) -> float:
-    """Return the best score of ``outputs`` as answers to ``example``; 0.0 if they cannot be scored.
+    """Return the best score of ``outputs`` as answers to ``example``, or 0.0 if scoring fails.
 
     An output that misses the threshold of a further score also counts as 0.0.
     """
@@ -295,10 +295,10 @@ _POSTINGS = 50  # the maximum number of prompts to look up for a shingle
 def near_duplicates(task: Task) -> Iterator[LintWarning]:
     """Yield a warning for every prompt that equals or resembles an earlier prompt of its task.
 
-    Prompts are compared by their runs of three words or symbols (shingles), without shingles that half of the prompts
-    share, such as an instruction. Pairs are found by their rarest shingles: two sets whose overlap is at least t share
-    one of the first ``|s| - ceil(t |s|) + 1`` in any common order (Bayardo, Ma and Srikant, "Scaling up all pairs
-    similarity search", 2007).
+    Compare prompts by their shingles, which are runs of three words or symbols. Ignore shingles that half of the
+    prompts share, such as an instruction. Find pairs by their rarest shingles. In any common order, two sets with an
+    overlap of at least t share one of the first ``|s| - ceil(t |s|) + 1`` (Bayardo, Ma and Srikant, "Scaling up all
+    pairs similarity search", 2007).
     """
     sketches = _without_boilerplate([_sketch(example.prompt) for example in task.examples])
     frequency = Counter(shingle for sketch in sketches for shingle in sketch)

@@ -1,7 +1,7 @@
 """Score log-probabilities: make the requests for options, choose an option, and record the details.
 
-Every task with ``LogLikelihood`` requests uses :func:`ranked`, so that all have the same details. Tokens that begin all
-options do not affect the choice; only the tokens after them are compared.
+Every task with ``LogLikelihood`` requests uses :func:`ranked`, so that all such tasks record the same details. Tokens
+with which all options begin do not affect the choice; the comparison covers only the tokens after them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pytest_lmeval.metrics.parts.probability import lowest, per_byte, per_charac
 from pytest_lmeval.types import LogLikelihood, LogProb, Message, Response
 
 Rule = Literal["total", "tokens", "characters", "bytes"]
-"""The divisor of a log-probability before options are compared; ``total`` does not divide."""
+"""The divisor of log-probabilities in a comparison of options. ``total`` means no division."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option: its log-probability, its number of compared tokens with their mean loss, and True if it is greedy."""
+    """An option's log-probability, the number and mean loss of its compared tokens, and whether it is greedy."""
 
     total: float
     loss: float
@@ -34,7 +34,7 @@ class Option:
 class Ranked:
     """The options of one example in the task's order, with their log-probabilities.
 
-    ``asked`` has the requested options, since options with equal text share a request.
+    ``asked`` has one option for each request, because options with equal text share a request.
     """
 
     texts: Sequence[str]
@@ -47,7 +47,10 @@ class Ranked:
         return [option.total for option in self.options]
 
     def values(self, rule: Rule) -> list[float]:
-        """Return the value of each option, of which the highest wins. An empty text counts as one character."""
+        """Return the value of each option; the highest value wins.
+
+        An empty text counts as one character.
+        """
         if rule == "tokens":
             return [-option.loss for option in self.options]
         if rule == "total":
@@ -62,10 +65,10 @@ class Ranked:
         return lowest([-value for value in values])
 
     def record(self, chosen: int | None = None) -> dict[str, Any]:
-        """Return the details of the score: ``logprobs`` by text, and ``options`` for :func:`log_probs_of`.
+        """Return the details of the score, which have ``logprobs`` by text and ``options`` for :func:`log_probs_of`.
 
-        With ``chosen``, the details also have that number and its ``confidence``, from the softmax of the totals. A
-        log-probability that is not finite becomes None; ``confidence`` and ``options`` are then missing.
+        With ``chosen``, the details also have this number and the option's ``confidence``, from the softmax of the
+        totals. If a log-probability is not finite, it becomes None, and ``confidence`` and ``options`` are missing.
         """
         logprobs = {
             text: round(total, 6) if math.isfinite(total) else None
@@ -83,7 +86,7 @@ def option_requests(
 ) -> tuple[LogLikelihood, ...]:
     """Return a request for each distinct pair of context and continuation.
 
-    ``messages`` is the conversation that the contexts write as text.
+    The contexts are the text form of the conversation in ``messages``.
     """
     return tuple(LogLikelihood(*pair, task, example, messages) for pair in dict.fromkeys(pairs))
 
@@ -109,15 +112,15 @@ def ranked(
 
 
 def whole(given: Sequence[LogProb]) -> list[Option]:
-    """Return the options, with all tokens compared."""
+    """Return the options, compared by all their tokens."""
     return [_option(one, 0, len(_tokens(one))) for one in given]
 
 
 def by_beginning(given: Sequence[LogProb]) -> list[Option]:
     """Return options after the same context, compared from the first token in which they differ.
 
-    All tokens are compared if an option has no token left, because another option begins with it, or if the adapter
-    reports no token ids.
+    Compare all tokens if the adapter reports no token ids, or if an option has no token left because another option
+    begins with it.
     """
     shared = _shared([one.ids for one in given])
     if any(len(one.ids) != len(one.tokens) or len(one.tokens) <= shared for one in given):
@@ -128,7 +131,8 @@ def by_beginning(given: Sequence[LogProb]) -> list[Option]:
 def by_ending(given: Sequence[LogProb]) -> list[Option]:
     """Return options with the same text after different contexts, compared by the last tokens that all share.
 
-    The total covers these tokens. If there is no shared token, all tokens are compared.
+    The total covers only the shared tokens. Compare all tokens if the adapter reports no token ids, or if the options
+    share no token.
     """
     shared = _shared([one.ids[::-1] for one in given])
     if shared == 0 or any(len(one.ids) != len(one.tokens) for one in given):
@@ -140,9 +144,9 @@ def by_ending(given: Sequence[LogProb]) -> list[Option]:
 
 
 def log_probs_of(details: Mapping[str, Any]) -> list[LogProb]:
-    """Return the log-probabilities in ``details``, as :meth:`Ranked.record` writes them; empty if these are missing.
+    """Return the log-probabilities that :meth:`Ranked.record` wrote to ``details``, or [] if they are missing.
 
-    The details have only the compared tokens: comparing all tokens of the result gives the same score.
+    The details have only the compared tokens, so a comparison of all tokens in the result gives the same score.
     """
     first = (details.get("repeats") or [details])[0]
     try:

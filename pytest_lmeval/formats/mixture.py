@@ -63,7 +63,10 @@ def _of_part(member: str) -> Callable[..., Any]:
 
 @dataclass(frozen=True, slots=True)
 class MixtureTask(Task):
-    """Examples of several tasks in one order; ``sources`` maps an example's id to its part and its original."""
+    """The examples of several tasks in one order.
+
+    ``sources`` maps an example's id to the number of its part and to the original example.
+    """
 
     name: str
     path: Path
@@ -81,7 +84,7 @@ class MixtureTask(Task):
 
     @property
     def needs(self) -> str:
-        """The adapter method that any part needs; tasks only need one method so far."""
+        """The adapter method that a part needs, or ""; tasks need only one method so far."""
         return next((part.task.needs for part in self.parts if part.task.needs), "")
 
     @property
@@ -96,7 +99,7 @@ class MixtureTask(Task):
 
     @property
     def numbered(self) -> bool:
-        """True if row or line numbers are the example ids of any part."""
+        """True if any part uses row or line numbers as example ids."""
         return any(part.task.numbered for part in self.parts)
 
     @property
@@ -105,9 +108,9 @@ class MixtureTask(Task):
         return any(part.task.aggregates for part in self.parts)
 
     def aggregate(self, results: Sequence[ExampleResult]) -> Mapping[str, Any]:
-        """Return the metrics and notes of the parts that aggregate, with the part's label and a dot before each name.
+        """Return the metrics and notes of the parts that aggregate; each name begins with the part's label and a dot.
 
-        Scores, classes and confusions of parts are dropped, since they cannot be combined.
+        Drop the parts' scores, classes and confusion matrices, since they cannot be combined.
         """
         own: dict[int, list[ExampleResult]] = {}
         for result in results:
@@ -134,7 +137,7 @@ class MixtureTask(Task):
         return self if same else replace(self, parts=tuple(parts))
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
-        """Return the requests that the example's task makes, with the mixture's names of task and example."""
+        """Return the requests of the example's task, under the mixture's task name and example id."""
         task, original = self._source(example)
         asked = task.requests(original, prompt)
         return tuple(replace(request, task=self.name, id=example.id) for request in asked)
@@ -158,7 +161,10 @@ class MixtureTask(Task):
 def mixture_task(
     name: str, path: Path, sha256: str, parts: Sequence[Part], order: Sequence[tuple[int, int]], line: int
 ) -> MixtureTask:
-    """Return the mixture of ``parts``; ``order`` has the number of a part and a place in it for each example."""
+    """Return the mixture of ``parts``.
+
+    For each example, ``order`` has the number of a part and a place in that part.
+    """
     sources: dict[str, tuple[int, Example]] = {}
 
     def make(index: int) -> Example:
@@ -175,7 +181,7 @@ def mixture_task(
 def load_mixture(source: TaskSource, document: Mapping[str, Any], registry: Registry) -> LoadedFile:
     """Return the mixture that a YAML ``document`` with the key ``mixture`` describes, or the fault of the document.
 
-    Paths are relative to the file. If a task is listed twice, its examples occur twice.
+    Paths are relative to the folder of the file. If a task is listed twice, its examples occur twice.
     """
     try:
         with _loading(source.path):
@@ -252,7 +258,7 @@ def _tasks(field: str, entry: Any, source: TaskSource, registry: Registry) -> Lo
     if loaded.errors:
         raise RecordRefused("bad_value", field, "; ".join(error.at(path.name) for error in loaded.errors))
     chosen = [task for task in loaded.tasks if wanted.get("task") in (None, task.name)]
-    # The run's subjects may exclude all examples of a task, so that only its subjects are known.
+    # The run's subjects may exclude all examples of a task, so that only the task's subjects are known.
     subjects = {name: each for name, each in loaded.subjects.items() if wanted.get("task") in (None, name)}
     if not chosen and not subjects:
         names = [task.name for task in loaded.tasks]
@@ -262,7 +268,7 @@ def _tasks(field: str, entry: Any, source: TaskSource, registry: Registry) -> Lo
 
 
 def labels_of(names: Iterable[str]) -> list[str]:
-    """Return a label for each part: its name, and a number if the name is repeated."""
+    """Return a label for each part: the part's name, and a number if an earlier part has the same name."""
     seen: Counter[str] = Counter()
     labels = []
     for name in names:

@@ -1,4 +1,4 @@
-"""A simulated user: the question for its next message, its reply, and its conversation with the model under test."""
+"""Simulate a user: ask a model for the user's next message, read the reply, and continue the conversation."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FIRST = " The conversation begins with you: done is false."
 
 
 def _saying(*, may_end: bool) -> Verdict:
-    """Return the verdict that reads the user's message, and True for the last message, which ``may_end`` allows."""
+    """Return the verdict that reads a message and True for the last message, which only ``may_end`` allows."""
 
     def read(reply: str) -> tuple[str, bool] | None:
         found = object_in(reply)
@@ -66,7 +66,7 @@ class Persona:
     max_turns: Any = 8
 
     def check(self, prefix: str = "") -> None:
-        """Raise RecordRefused for an empty persona, a goal that is no text, or a number of turns outside 1 to 100."""
+        """Raise RecordRefused for an empty persona, a goal that is not text, or a number of turns outside 1 to 100."""
         if not isinstance(self.persona, str) or not self.persona.strip():
             detail = f"expected a text that says who the user is, got {self.persona!r:.80}"
             raise RecordRefused("bad_value", f"{prefix}persona", detail)
@@ -78,9 +78,9 @@ class Persona:
             raise RecordRefused("bad_value", f"{prefix}max_turns", detail)
 
     def question(self, asker: str, talk: Sequence[tuple[str, str]], request: Callable[..., Generate]) -> Question:
-        """Return the question for the message after ``talk``, pairs of the user's message and the model's answer.
+        """Return the question for the message after ``talk``, pairs of a user's message and the model's answer.
 
-        The verdict is the message, and True if it is the last one.
+        The verdict is the message, and True if it is the user's last message.
         """
         opening = (Message("user", self._role), *(message for pair in talk for message in _pair(*pair)))
         return Question(asker, _saying(may_end=bool(talk)), opening, request)
@@ -98,7 +98,10 @@ def _pair(said: str, answer: str) -> tuple[Message, Message]:
 
 @dataclass(frozen=True, slots=True)
 class PlayedScript:
-    """Asks for the user's messages turn by turn; ``tools`` answers the model's tool calls."""
+    """Asks for the user's messages turn by turn.
+
+    ``tools`` answers the model's tool calls.
+    """
 
     persona: Persona
     tools: Script
@@ -109,7 +112,7 @@ class PlayedScript:
         return self._aside(first, system, ())
 
     def __call__(self, exchanges: Sequence[Exchange]) -> Generate | Aside | None:
-        """Return the request to the model or the user that follows ``exchanges``; None at the end."""
+        """Return the request to the model or the user that follows ``exchanges``, or None at the end."""
         turns, talk, last = by_turn(exchanges), self.tools.talk(exchanges), exchanges[-1].request
         if self.tools.goes_on(turns[-1]):
             return replace(last, prompt=tuple(talk))

@@ -1,7 +1,6 @@
-"""The strict dialect: the vocabulary of a spec record, and its rules in the order in which they are checked.
+"""Check the records of the strict dialect, whose vocabulary is closed.
 
-The vocabulary is closed. A new entry needs a metric or a rule, a shipped record that uses it, and a new
-``SPEC_VERSION``.
+A new entry in the vocabulary needs a metric or a rule, a shipped record that uses it, and a new ``SPEC_VERSION``.
 """
 
 from __future__ import annotations
@@ -59,14 +58,14 @@ _IN_METADATA = {
 }
 _TASK_ID = re.compile(r"[A-Za-z0-9_-]+")
 _MCQ_TARGET = re.compile(r"[A-E]")
-# Not preceded by a letter: the "q:" of "faq:" is not a marker.
+# A marker has no letter before it, so the "q:" of "faq:" is not a marker.
 _FEW_SHOT_MARKER = re.compile(r"(?<![^\W\d_])(?:question:|q:|example:)", re.IGNORECASE)
 
 
 def check_spec_record(record: object, line: int, folder: Path | None = None) -> Example:
     """Return the example that ``record`` describes; raise RecordRefused for the first rule it breaks.
 
-    ``folder`` holds the file with the record and its images; None is the working folder.
+    ``folder`` holds the record's file and images, or is None for the working folder.
     """
     fields = checks.check_fields(record, REQUIRED, OPTIONAL, _IN_METADATA)
     example = Example(

@@ -1,4 +1,4 @@
-"""The input of a format, which is a task file, and its result; :mod:`pytest_lmeval.task` has the tasks themselves."""
+"""The input and the result of a format that loads task files; :mod:`pytest_lmeval.task` defines the tasks."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ __all__ = [
     "complete",
 ]
 
-# Names for task files that others wrote.
+# Aliases for code outside of this package that uses these names.
 BareTask = TaskDefaults = Task
 
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """The options of a run that apply to every task that it loads.
+    """The options of a run that apply to every loaded task.
 
-    Unless it is None, ``num_fewshot`` replaces the number of few-shot examples of tasks that draw such examples.
-    ``subjects`` selects subjects; () selects all. ``configs`` has values for declarative tasks, one mapping for each
-    variant. A format need only make the examples that :meth:`used` returns. ``trusted`` has the folders whose files may
-    run Python, or is None for all folders.
+    ``num_fewshot``, unless it is None, replaces the number of few-shot examples that tasks draw. ``subjects`` selects
+    subjects; () selects all. ``configs`` has values for declarative tasks, one mapping for each variant. A format need
+    only make the examples that :meth:`used` returns. ``trusted`` has the folders whose files may run Python, or is None
+    for all folders.
     """
 
     max_line_bytes: int = 1 << 20
@@ -64,8 +64,8 @@ class LoadOptions:
 class TaskSource:
     """The content of a task file, which a format turns into a :class:`LoadedFile`.
 
-    ``is_named`` is true if the command names this file: a file without a task is then an error. ``is_explicit`` is true
-    if the command names its folder: a file that cannot be parsed is then an error.
+    If the command line names this file, ``is_named`` is true, and a file without a task is an error. If the command
+    line names the file's folder, ``is_explicit`` is true, and a file that cannot be parsed is an error.
     """
 
     path: Path
@@ -88,11 +88,11 @@ class Subjects:
 class LoadedFile:
     """The tasks of a task file, and its bad records.
 
-    ``no_task`` is the reason why a file that the command does not name is no task; it is "" for a file that is clearly
-    no task, such as a data set. ``is_near_miss`` is true if it was probably meant as a task. If the run selects
-    subjects, ``subjects`` has the subjects of each task by name, even of tasks without selected examples.
-    ``draws_few_shots`` is true if ``LoadOptions.num_fewshot`` applies to a task. ``remarks`` has pairs
-    ``(line, sentence)``, likely mistakes that every report shows.
+    ``no_task`` says why a file that the command line does not name is not a task, or is "" for an obvious case such as
+    a data set. ``is_near_miss`` is true if the file was probably meant as a task. If the run selects subjects,
+    ``subjects`` has the subjects of each task by name, even of tasks without selected examples. ``draws_few_shots`` is
+    true if ``LoadOptions.num_fewshot`` applies to a task. ``remarks`` has pairs ``(line, sentence)`` about likely
+    mistakes, which every report shows.
     """
 
     tasks: Sequence[Task] = ()

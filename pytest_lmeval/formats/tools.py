@@ -83,12 +83,12 @@ def check_responses(given: Any, field: str, tools: Sequence[Mapping[str, Any]]) 
 
 
 def check_arguments(arguments: Mapping[str, Any], field: str, tool: Mapping[str, Any]) -> None:
-    """Raise RecordRefused unless the tool's schema allows a call with these arguments."""
+    """Raise RecordRefused unless the tool's schema allows a call with ``arguments``."""
     WantedCall(tool["name"], arguments).check(schema_of(tool), field, partial=True)
 
 
 def names_only(tool: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a tool that takes arguments of the same names, with any values."""
+    """Return a copy of the tool that accepts any value for each argument."""
     schema = schema_of(tool)
     kept = {word: schema[word] for word in ("required", "additionalProperties", "patternProperties") if word in schema}
     if "properties" in schema:

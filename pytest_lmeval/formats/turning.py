@@ -18,9 +18,10 @@ Respond = Callable[[ToolCall], str]
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The messages of the user, turn by turn, and the function that answers for the tools.
+    """The messages of the user, turn by turn, and the function that answers tool calls.
 
-    Without ``respond``, calls end a turn. ``max_rounds`` limits the requests of a turn that send answers to calls.
+    Without ``respond``, a tool call ends the turn. ``max_rounds`` limits the requests in a turn that send answers of
+    tools.
     """
 
     said: Sequence[Message]
@@ -28,7 +29,7 @@ class Script:
     max_rounds: int = MAX_ROUNDS
 
     def next_request(self, exchanges: Sequence[Exchange]) -> Generate | None:
-        """Return the request that follows one or more ``exchanges``; None at the end."""
+        """Return the request that follows one or more ``exchanges``, or None at the end."""
         turns, talk = by_turn(exchanges), self.talk(exchanges)
         if self.goes_on(turns[-1]):
             return replace(exchanges[-1].request, prompt=tuple(talk))
@@ -109,7 +110,7 @@ def from_table(table: Mapping[str, Any]) -> Respond:
 
 
 def text_of(response: Any) -> str:
-    """Return a tool's response as text: JSON, unless the response is already text."""
+    """Return a tool's response unchanged if it is text, else as JSON."""
     return response if isinstance(response, str) else json.dumps(response)
 
 

@@ -23,7 +23,7 @@ _OF_TURNS = ("user", "targets", "metric", "post_process", "extras")
 def check_conversation(record: Mapping[str, Any], line: int, registry: Registry, folder: Path | None = None) -> Example:
     """Return the example that a record with turns describes; raise RecordRefused for its first fault.
 
-    ``folder`` holds the file with the record; None is the working folder.
+    ``folder`` is the folder of the record's file, or None for the working folder.
     """
     for name in ("prompt", "targets", "metric"):
         if name in record:
@@ -99,13 +99,13 @@ def user_message(turn: Mapping[str, object]) -> Message:
 
 
 def asked_by(turns: Sequence[Mapping[str, object]]) -> list[object]:
-    """Return turns in the form that is hashed, with the contents of their media instead of the paths."""
+    """Return turns in the form for hashes, in which the content of media replaces their paths."""
     pairs = [(turn, turn["user"]) for turn in turns]
     return [{**turn, "user": rendered([user])} if isinstance(user, Message) else turn for turn, user in pairs]
 
 
 def check_tools(extras: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Return the tools in the extras of a record; raise RecordRefused if they, or extras about them, are not valid."""
+    """Return the tools in a record's extras; raise RecordRefused for invalid tools or invalid settings of tools."""
     tools = tools_of(extras["tools"], "extras.tools") if "tools" in extras else ()
     check_choice(extras, "extras", tools)
     if "responses" in extras:

@@ -1,1 +1,1 @@
-"""Convert files of other tools and published data sets to files of this package, and runs to files of other tools."""
+"""Convert other tools' files and published data sets to this package's files, and runs to other tools' files."""

@@ -25,7 +25,7 @@ def without_strange_numbers(text: str) -> str:
 
 
 def read_records(source: Path, *, from_python: bool = False) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield ``(place, record)`` for every line of a JSONL file, gzip-compressed if it ends in ``.gz``.
+    """Yield ``(place, record)`` for every line of a JSONL file, which may be compressed as ``.gz``.
 
     The place is ``path:line``. ``from_python`` reads NaN and infinities, which JSON lacks, as null. Raises UsageError
     if the file cannot be read, a line is not an object, or the file has no record.
@@ -48,7 +48,7 @@ def read_records(source: Path, *, from_python: bool = False) -> Iterator[tuple[s
 
 
 def text_of(record: Mapping[str, Any], key: str, place: str) -> str:
-    """Return the text under ``key``; raise UsageError with the place if it is missing or not text."""
+    """Return the text under ``key``; raise UsageError with the place if the value is missing or not text."""
     if key not in record:
         raise UsageError(f"{place}: {key!r} is missing; got {', '.join(map(repr, record)) or 'no key at all'}")
     value = record[key]
@@ -58,7 +58,7 @@ def text_of(record: Mapping[str, Any], key: str, place: str) -> str:
 
 
 def encode_lines(records: Iterable[Mapping[str, Any]]) -> bytes:
-    r"""Return the records as JSONL: UTF-8, with ``\n`` after each line."""
+    r"""Return the records as JSONL in UTF-8, with ``\n`` after each line."""
     return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode("utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Grades by a judge with a rubric, for records, rows of YAML tasks and eval functions."""
+"""Have a judge grade texts by a rubric, for records, rows of YAML tasks and eval functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from pytest_lmeval.types import Generate, Media, Message, Score
 
 
 class UnreadReply(ScoringError):
-    """Two replies of a judge in a row could not be read; ``consultation`` contains both."""
+    """The error for two unreadable replies of a judge in a row.
+
+    ``consultation`` contains both replies.
+    """
 
     def __init__(self, message: str, consultation: Consultation) -> None:
         super().__init__(message)
@@ -24,10 +27,10 @@ class UnreadReply(ScoringError):
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """An example whose answer a judge grades; ``asked`` is the prompt to the model, "" if unknown.
+    """An example whose answer a judge grades.
 
-    ``judges`` has the run's judges; ``scorer`` is the name for the record of a reply. The judge sees the ``media`` of
-    the prompt, too.
+    ``asked`` is the prompt to the model, or "" if unknown. ``judges`` has the run's judges. ``scorer`` is the name of
+    the scorer in the record of a reply. The judge also sees the ``media`` of the prompt.
     """
 
     task: str
@@ -38,7 +41,7 @@ class Graded:
     media: tuple[Media, ...] = ()
 
     def __call__(self, text: str, targets: Sequence[str], extras: Mapping[str, Any]) -> Score:
-        """Return the level that the judge gives ``text``; raise ScoringError if its reply cannot be read."""
+        """Return the level that the judge gives ``text``; raise ScoringError if the judge's reply cannot be read."""
         found = consult(judge_of(self.judges, ""), self.question(text, targets, extras))
         if found.unread:
             raise UnreadReply(f"{self.scorer}: {found.unread}", found)
@@ -63,9 +66,9 @@ def about(
     make: Callable[..., Generate],
     media: Sequence[Media] = (),
 ) -> Question:
-    """Return the question that asks for a grade of ``material``, texts by their roles; ``make`` makes requests.
+    """Return the question that asks for a grade of ``material``, texts by their roles.
 
-    ``media``, which the material mentions, follow it.
+    ``make`` makes requests. In the message, ``media``, which the material mentions, follow the material.
     """
     message = Message.of_parts("user", (rubric.asks(material), *media))
     return Question(asker, level_of(rubric), (message,), make, rubric.sha256)

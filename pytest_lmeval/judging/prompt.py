@@ -1,4 +1,4 @@
-"""The prompt to a judge: a task, material between tags that it cannot close, and the form of the reply."""
+"""Write the prompt to a judge: a task, material between tags that no text can close, and the form of the reply."""
 
 from __future__ import annotations
 
@@ -11,12 +11,18 @@ MATERIAL = "What is between the tags that end in -{mark} is material to judge, a
 
 
 def judge_prompt(task: str, material: Mapping[str, str], form: str) -> str:
-    """Return the prompt that every judge gets; ``material`` maps roles to texts."""
+    """Return the prompt that every judge gets.
+
+    ``material`` maps roles to texts.
+    """
     return "\n\n".join([task, tagged(material), form])
 
 
 def case_prompt(ask: str, question: str, answer: str | None, reference: str, form: str) -> str:
-    """Return the prompt about a model's ``answer``, which may be None; ``ask`` is the question to the judge."""
+    """Return the prompt about a model's ``answer``, which may be None.
+
+    ``ask`` is the question to the judge.
+    """
     given = {"question": question, "reference": reference, "answer": answer}
     material = {name: text for name, text in given.items() if text or (name == "answer" and text is not None)}
     task = [_CASE, *([_REFERENCE] if reference else []), ask]

@@ -19,9 +19,9 @@ _USAGE = ("prompt_tokens", "completion_tokens", "cost")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question to a judge: the ``opening`` messages ask for a ``verdict``; ``asker`` is a scorer or a metric.
+    """A question to a judge: the ``opening`` messages ask for a ``verdict``.
 
-    ``make`` makes a request of messages, ``prompt_hash`` identifies the prompt.
+    ``asker`` is a scorer or a metric. ``make`` makes a request of messages, and ``prompt_hash`` identifies the prompt.
     """
 
     asker: str
@@ -31,7 +31,7 @@ class Question:
     prompt_hash: str = ""
 
     def request(self, messages: tuple[Message, ...]) -> Generate:
-        """Return the request with these messages."""
+        """Return the request with ``messages``."""
         return self.make(messages, options=self.verdict.options)
 
     @property
@@ -42,10 +42,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Consultation:
-    """A judge's replies: if they could not be read, ``verdict`` is None and ``unread`` is the error.
+    """A judge's replies; if they could not be read, ``verdict`` is None and ``unread`` is the error.
 
-    ``entries`` become part of a result's details: a resumed run finds the replies by the keys in them. ``usage`` has
-    the tokens and the cost of the replies.
+    ``entries`` become part of a result's details, and a resumed run finds the replies by the keys in the entries.
+    ``usage`` has the tokens and the cost of the replies.
     """
 
     verdict: Any
@@ -64,8 +64,8 @@ def judge_of(judges: Any, spec: str) -> Any:
 def dialogue(question: Question) -> Generator[tuple[Message, ...], str, tuple[Any, str]]:
     """Yield the messages to send, receive the reply, and return its verdict and "".
 
-    If the reply cannot be read, yield messages that ask for it again. If the second reply cannot be read either, return
-    None and the error.
+    If the reply cannot be read, yield messages that ask for the reply again. If the second reply cannot be read either,
+    return None and the error.
     """
     verdict = question.verdict
     reply = yield question.opening
@@ -77,7 +77,7 @@ def dialogue(question: Question) -> Generator[tuple[Message, ...], str, tuple[An
 
 
 def consult(judge: Any, question: Question) -> Consultation:
-    """Ask ``judge``, a second time if its reply cannot be read; raise AdapterError if it does not answer."""
+    """Ask ``judge``, a second time if its reply cannot be read; raise AdapterError if the judge does not answer."""
     replies: list[tuple[Generate, Completion]] = []
     talk = dialogue(question)
     try:

@@ -17,7 +17,7 @@ _APOSTROPHE = re.compile(r"(?<!\\)((?:\\\\)*)\\'")
 
 
 def read_label(reply: str, labels: Sequence[str]) -> str | None:
-    """Return the label that is the whole reply, or is in it as JSON: ``{"label": ...}``; None for another reply.
+    """Return the label that is the whole reply or the value in ``{"label": ...}``, or None for any other reply.
 
     Ignore quotes, asterisks and full stops around the label, and case if no two labels differ only in case. A label
     inside a sentence does not count, because the sentence may reject it.
@@ -33,16 +33,16 @@ def read_label(reply: str, labels: Sequence[str]) -> str | None:
 
 
 def read_number(reply: str, low: float, high: float) -> float | None:
-    """Return the number that is the whole reply, or is in it as JSON: ``{"score": ...}``; None for another reply.
+    """Return the number that is the whole reply or the value in ``{"score": ...}``, or None for any other reply.
 
-    Return None also for a number below ``low`` or above ``high``: its meaning is unclear.
+    A number below ``low`` or above ``high`` also gives None, because its meaning is unclear.
     """
     number = number_of(_value(reply, "score"))
     return number if number is not None and low <= number <= high else None
 
 
 def number_of(value: object) -> float | None:
-    """Return a finite number that is a JSON value or a whole text; None for any other value."""
+    """Return a finite number that is a JSON value or a whole text, or None for any other value."""
     if isinstance(value, str):
         text = value.strip(_AROUND)
         return float(text) if NUMBER.fullmatch(text) else None
@@ -50,14 +50,14 @@ def number_of(value: object) -> float | None:
 
 
 def reason_in(reply: Mapping[str, object]) -> str | None:
-    """Return the reason in a reply, "" without a reason; None if it is neither a text nor a list of texts."""
+    """Return the reason in a reply, or "" without a reason, or None if it is neither a text nor a list of texts."""
     reason = reply.get("reason")
     texts = reason if isinstance(reason, list) else [] if reason is None else [reason]
     return None if any(not isinstance(text, str) for text in texts) else " ".join(map(str.strip, texts))
 
 
 def object_in(reply: str) -> dict[str, Any] | None:
-    """Return the JSON object in a reply; None without an object, for two candidates, and for a duplicate key.
+    """Return the JSON object in a reply, or None if there is no object, more than one, or a duplicate key.
 
     The object must be the whole reply, or the whole content of its only fenced block; text around the block must not
     contain a brace. An object inside a sentence may be a quotation.

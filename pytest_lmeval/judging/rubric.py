@@ -15,7 +15,7 @@ from pytest_lmeval.judging.replies import NUMBER
 from pytest_lmeval.numbers import is_number
 
 DEFAULT = {"0": "the text does not do what the rubric asks for", "1": "the text does what the rubric asks for"}
-"""The levels of a rubric that sets none."""
+"""The levels of a rubric that sets no levels."""
 _MOST_LEVELS = 100
 UNREADABLE = "Your reply cannot be read. "
 _TASK = """\
@@ -33,14 +33,17 @@ _FORM = 'Reply with one JSON object and with nothing else: {{"reason": "...", "s
 
 @dataclass(frozen=True, slots=True)
 class Rubric:
-    """A rubric: ``text`` states the criteria, ``levels`` the meaning of each number in [0, 1]."""
+    """A rubric by which a judge grades a text.
+
+    ``text`` states the criteria, and ``levels`` has the meaning of each number in [0, 1].
+    """
 
     text: str
     levels: tuple[tuple[float, str], ...]
 
     @classmethod
     def of(cls, text: Any, levels: Any = None, prefix: str = "extras.") -> Rubric:
-        """Return the rubric; raise RecordRefused if it is not a text with words, or for invalid levels.
+        """Return the rubric; raise RecordRefused for an empty or invalid text, or for invalid levels.
 
         Levels are at least two increasing numbers in [0, 1], each with its meaning; the default levels are 0 and 1.
         """
@@ -77,7 +80,7 @@ class Rubric:
 
 
 def check_rubric(targets: Sequence[str], extras: Mapping[str, Any]) -> None:
-    """Raise RecordRefused unless ``extras`` have a rubric, increasing levels, and a human label that is a level."""
+    """Raise RecordRefused for an invalid rubric, wrong levels, or a human label that is neither a text nor a level."""
     rubric = Rubric.of(extras.get("rubric"), extras.get("levels"))
     label = extras.get("human_label")
     if label is not None and not isinstance(label, str) and not (is_number(label) and label in rubric.numbers):

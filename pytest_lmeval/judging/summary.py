@@ -1,4 +1,4 @@
-"""Summarize a judge's replies over many examples: how many could not be read, and agreement with people's labels."""
+"""Summarize a judge's replies: the number that could not be read, and the agreement with people's labels."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ def judge_note(
 ) -> dict[str, Any]:
     """Return the note on the board about a judge and its prompt.
 
-    ``entries`` are the records of its replies; ``verdicts`` are pairs of the judge's and a person's verdict, None if
-    there is no verdict. ``unread`` is the number of examples that are errors because of the judge's replies; the number
-    of rows includes these examples.
+    ``entries`` are the records of the judge's replies. ``verdicts`` has pairs of the judge's and a person's verdict,
+    with None for a missing verdict. ``unread`` is the number of examples that are errors because of the judge's
+    replies; the number of rows includes these examples.
     """
     pairs = [(person, judge) for judge, person in verdicts if judge is not None and person not in (None, "")]
     return {
@@ -28,7 +28,7 @@ def judge_note(
 
 
 def measures_of(notes: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """Return metrics by judge: ``NAME.agreement``, a share, and ``NAME.kappa``, Cohen's kappa, in [-1, 1]."""
+    """Return ``NAME.agreement``, a share, and ``NAME.kappa``, Cohen's kappa in [-1, 1], for each judge."""
     kinds = ("agreement", "kappa")
     return {
         f"{name}.{kind}": note[kind] for name, note in notes.items() for kind in kinds if note.get(kind) is not None
@@ -65,10 +65,10 @@ def confusion(true: Sequence[str], predicted: Sequence[str]) -> dict[str, dict[s
 
 
 def cohen_kappa(first: Sequence[str], second: Sequence[str]) -> float | None:
-    """Return the agreement beyond chance, in [-1, 1], of two people who gave a label to each of the same rows.
+    """Return the agreement beyond chance, in [-1, 1], of two people who labelled the same rows.
 
-    ``(observed - expected) / (1 - expected)``: J. Cohen, "A Coefficient of Agreement for Nominal Scales", 1960. Return
-    None if both people gave all rows the same label: chance would give the same agreement.
+    The formula is ``(observed - expected) / (1 - expected)`` (Cohen, "A Coefficient of Agreement for Nominal Scales",
+    1960). Return None if both people gave all rows the same label, because chance would give the same agreement.
     """
     n = len(first)
     if not n:

@@ -19,10 +19,11 @@ _TEXT: Mapping[str, Any] = {"type": "string"}
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A kind of verdict: ``form`` describes the form of the reply to the judge, ``wanted`` in error messages.
+    """A kind of verdict.
 
-    ``read`` returns the verdict in a reply, None if it cannot be read. ``name`` is the key of the verdict in the record
-    of a reply; a ``reasoned`` verdict is a pair of verdict and reason. ``options`` are options of the request.
+    ``form`` describes the reply to the judge, and ``wanted`` describes the reply in error messages. ``read`` returns
+    the verdict in a reply, or None if it cannot be read. ``name`` is the key of the verdict in the record of a reply; a
+    ``reasoned`` verdict is a pair of verdict and reason. ``options`` go into the request.
     """
 
     form: str
@@ -85,7 +86,10 @@ def level_of(rubric: Rubric) -> Verdict:
 
 
 def reasoned(name: str, form: str, wanted: str, find: Callable[[object], Any], options: Mapping[str, Any]) -> Verdict:
-    """Return a verdict with its reason in one JSON object; ``find`` reads a JSON value, or returns None."""
+    """Return a verdict with its reason in one JSON object.
+
+    ``find`` reads a JSON value, or returns None.
+    """
 
     def read(reply: str) -> tuple[Any, str] | None:
         given = object_in(reply)

@@ -1,6 +1,7 @@
-"""CORE: tasks scored by log-probabilities, in the file formats of llm-foundry and of nanochat's bundle.
+"""CORE tasks, scored by log-probabilities, in the file formats of llm-foundry and nanochat's bundle.
 
-``core.yaml`` lists the tasks, a CSV file beside it has the scores of random guessing, and each task has a JSONL file.
+``core.yaml`` lists the tasks, each with a JSONL file. A CSV file in the same folder gives the scores of random
+guessing.
 """
 
 from __future__ import annotations

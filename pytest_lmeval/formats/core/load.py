@@ -1,4 +1,4 @@
-"""Load the tasks of a ``core.yaml`` with the baselines beside it, and report each fault."""
+"""Load the tasks of a ``core.yaml`` and their random baselines, and report each fault."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ _LABEL_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@ -]{0,199}")
 
 
 def load_core(source: TaskSource, document: Mapping[str, Any], registry: Registry) -> LoadedFile:
-    """Return a task for each entry of ``icl_tasks``, with its label as name, and the errors of entries and records.
+    """Return the tasks of ``icl_tasks``, named by their labels, and the errors of entries and records.
 
-    Data files are beside the file, or in the folder ``eval_data`` beside it. Faulty entries and records are skipped.
+    Data files are in the folder of the YAML file, or in its subfolder ``eval_data``. Faulty entries and records are
+    skipped.
     """
     loader = _CoreLoader(source, document)
     loader.load(document.get(_ROOT))
@@ -41,7 +42,7 @@ def load_core(source: TaskSource, document: Mapping[str, Any], registry: Registr
 
 @dataclass(slots=True)
 class _CoreLoader:
-    """Reads one file, in which labels must be unique."""
+    """Reads one ``core.yaml``, in which labels must be unique."""
 
     source: TaskSource
     document: Mapping[str, Any]
@@ -152,13 +153,13 @@ _MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Baselines:
-    """The score of guessing, in percent, and its line in the file ``name``, by task label."""
+    """Scores of random guessing in percent, with their lines in the file ``name``, by task label."""
 
     name: str
     by_label: Mapping[str, tuple[str, int]]
 
     def of(self, label: str) -> float:
-        """Return the score of guessing in task ``label``, in [0, 1); raise RecordRefused if it is absent or invalid."""
+        """Return the guessing score of task ``label``, in [0, 1); raise RecordRefused if it is missing or invalid."""
         if label not in self.by_label:
             hint = nearest(label, self.by_label)
             raise RecordRefused("bad_value", "label", f"{label!r} has no line in {self.name}{hint}")
@@ -174,7 +175,7 @@ class Baselines:
 
 
 def read_baselines(folder: Path) -> Baselines:
-    """Return the baselines in ``eval_meta_data.csv``, or in the only CSV file that has any, or raise RecordRefused."""
+    """Return baselines from ``eval_meta_data.csv`` or the only CSV file with baselines, or raise RecordRefused."""
     files = sorted(folder.glob("*.csv"), key=lambda path: (path.name != _USUAL, path.name))
     found = [(path, rows) for path in files if (rows := _rows(path))]
     if not found:
@@ -238,7 +239,7 @@ def check_entry(given: object) -> Entry:
 
 
 def _shots(value: object) -> int:
-    # The files of both projects have lists with one number.
+    # The files of llm-foundry and nanochat write this number as a list of one.
     if isinstance(value, list):
         if len(value) != 1:
             raise RecordRefused("bad_value", "num_fewshot", f"expected one number, got a list of {len(value)}")
@@ -253,7 +254,7 @@ def _shots(value: object) -> int:
 def check_record(given: object, kind: str, has_categories: bool, line: int = 0) -> Record:
     """Return the record that ``given`` describes; raise RecordRefused for the first rule it breaks.
 
-    Unknown fields are ignored, since published files have some.
+    Ignore unknown fields, because published files have some.
     """
     if not isinstance(given, dict):
         raise RecordRefused("bad_type", "_root", f"expected an object, got {checks.type_name(given)}")

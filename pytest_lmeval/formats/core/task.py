@@ -1,7 +1,7 @@
-"""A CORE task: its prompts, and its scores from the log-probabilities of options.
+"""Make the prompts of a CORE task, and score it by the log-probabilities of options.
 
-A full prompt is ``context + delimiter + continuation``, after few-shot examples of the same form, which blank lines
-separate. The prompt is cut before the first token to compare.
+A full prompt is ``context + delimiter + continuation``, after few-shot examples in the same form. Blank lines separate
+the examples. The context of a request ends before the first token to compare.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pytest_lmeval.types import Example, Generate, Request, Response, Score
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The contexts and continuations of a record, and the index of the correct pair; only one of the two lists varies.
+    """A record's contexts and continuations, and the index of the correct pair; at most one list has several texts.
 
-    ``line`` is the record's line, from 1.
+    ``line`` is the record's line number, from 1.
     """
 
     contexts: tuple[str, ...]
@@ -63,7 +63,7 @@ class CoreTask(Task):
         return option_requests(_pairs(contexts, data["continuations"]), self.name, example.id)
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
-        """Return 1.0 if the right option has the lowest mean loss, or if all tokens of a single option are greedy."""
+        """Score 1.0 if the right option has the lowest mean loss, or a single option is greedy throughout, else 0.0."""
         data = example.metadata
         if self.kind == "language_modeling":
             text = ranked(responses, data["continuations"])
@@ -105,11 +105,11 @@ _SEED = 1234
 _BLANK = re.compile(r"\s")
 
 Rendered = tuple[tuple[str, ...], tuple[str, ...]]
-"""Contexts and continuations; both sides have several texts only if contexts end in the same words."""
+"""Contexts and continuations; both have several texts only if the contexts end in the same words."""
 
 
 def few_shots(records: Sequence[Record], index: int, count: int) -> list[Record]:
-    """Return ``count`` records other than ``index``; the seed depends only on ``index``.
+    """Return ``count`` random records, never the record at ``index``; the seed depends only on ``index``.
 
     Raises ValueError if there are too few records.
     """
@@ -137,7 +137,7 @@ def _right(shot: Record, kind: str, delimiter: str) -> str:
 
 
 def _schema(before: str, contexts: Sequence[str], continuation: str) -> Rendered:
-    """Cut the prompts before the last words that all contexts share, since a token may span the end of these words."""
+    """Cut the contexts before the last words they share, because a token may span the end of a context."""
     pairs = list(zip(contexts, _cuts(contexts), strict=True))
     continuations = tuple(context[cut:] + continuation for context, cut in pairs)
     return tuple(before + context[:cut] for context, cut in pairs), continuations
@@ -147,7 +147,7 @@ def _cuts(contexts: Sequence[str]) -> list[int]:
     shared = _shared_at_end(contexts)
     cuts = [_start_of_word(context, len(context) - shared) for context in contexts]
     if 0 in cuts:
-        # A prompt must not be empty: keep the first shared word in it.
+        # A prompt must not be empty, so keep the first shared word in it.
         words = _BLANK.search(contexts[0], len(contexts[0]) - shared)
         shared = len(contexts[0]) - words.start() if words else 0
         cuts = [len(context) - shared for context in contexts]

@@ -1,4 +1,4 @@
 """Declarative tasks: one YAML file describes a data set, a solver, scorers, metrics and actions.
 
-No module of this package is imported before the first such file is read.
+The plugin imports this package's modules only when it reads the first declarative file.
 """

@@ -14,7 +14,7 @@ from pytest_lmeval.templates.template import TemplateFault, compile_template
 
 
 class ComparedValue(Block):
-    """A comparison of a value of the row with a fixed one."""
+    """A comparison of a value from the row with a fixed value."""
 
     op: Literal["equals", "not_equals", "in", "contains", "greater", "less"] = Field(description="The comparison.")
     expression: TemplateText = Template(description="A value of the row: '{{ scores.KEY.FIELD }}'.")
@@ -23,7 +23,7 @@ class ComparedValue(Block):
     @field_validator("value")
     @classmethod
     def _fits(cls, value: Any, info: ValidationInfo) -> Any:
-        # Without a context, parameters are not filled in: a placeholder may represent a value of any type.
+        # Without a context, parameters are not filled in yet, and a placeholder may represent a value of any type.
         wanted = _unfit(info.data.get("op", ""), value) if info.context is not None else ""
         if wanted:
             got = f"{type_name(value)} {value!r:.60}" if value not in (None, []) else type_name(value)
@@ -78,12 +78,12 @@ def holds(filter: Filter, variables: Mapping[str, Any]) -> bool:
 
 
 def exclusion(key: str) -> str:
-    """Return the reason in a row's details that the action ``key`` excluded the row."""
+    """Return the note in a row's details which says that the action ``key`` excluded the row."""
     return f"action {key}: excluded from metrics"
 
 
 def excluded_by(actions: Sequence[Action], rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return the number of rows that each action excluded, read from the details of the rows."""
+    """Return how many rows each action excluded, according to the rows' details."""
     return {action.key: sum(row.get("excluded") == exclusion(action.key) for row in rows) for action in actions}
 
 
@@ -97,7 +97,7 @@ def _compare(filter: ComparedValue, value: Any) -> bool:
         if isinstance(value, str) and isinstance(wanted, str):
             return wanted in value
         if isinstance(value, list):
-            # In Python, 1 equals True.
+            # In Python, 1 == True.
             return any(_kind(each) == _kind(wanted) and each == wanted for each in value)
         raise _cannot(filter, value, "contains looks into text for text, or into a list")
     if not (_kind(value) == _kind(wanted) and _kind(value) in ("a number", "text")):

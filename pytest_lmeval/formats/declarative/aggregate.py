@@ -25,7 +25,10 @@ _WAYS_OUT = "set score_field, or give the scorer metrics"
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """A metric of a scorer; ``snippet`` is the function of a metric in Python."""
+    """A metric of a scorer.
+
+    ``snippet`` is the function of a metric that is written in Python.
+    """
 
     scorer: str
     metric: Metric
@@ -34,7 +37,7 @@ class Aggregation:
 
     @property
     def names(self) -> list[str]:
-        """The names of the metric's numbers on the board; empty if only the computation gives them."""
+        """The names of the metric's numbers on the board; empty if they are known only after the computation."""
         return self.metric.names(self.default_name)
 
     def numbers(self, scores: Scores) -> dict[str, float]:
@@ -48,7 +51,10 @@ class Aggregation:
 
 @dataclass(slots=True)
 class _Metrics:
-    """The metrics computed so far; ``taken`` has the names of the means that every task has."""
+    """The metrics computed so far.
+
+    ``taken`` has the names of the metrics that the examples already have.
+    """
 
     taken: frozenset[str] = frozenset()
     metrics: dict[str, float] = field(default_factory=dict)
@@ -72,10 +78,10 @@ def aggregate(
     results: Sequence[ExampleResult],
     decision: ScoreRule,
 ) -> dict[str, Any]:
-    """Return ``{"metrics", "score"?, "classes"?, "confusion"?, "notes"?}`` over the scored rows that are not excluded.
+    """Return ``{"metrics", "score"?, "classes"?, "confusion"?, "notes"?}`` for the scored rows that no action excluded.
 
-    A task whose rows are measured has a ``score`` if ``score_metric`` names one of its metrics. Metrics without a value
-    are missing, and ``notes.left_out`` gives the reason.
+    If the rows have no score, the task's ``score`` is the metric that ``score_metric`` names. The result omits a metric
+    without a value, and ``notes.left_out`` gives the reason.
     """
     rows = scored_rows(results)
     found = _Metrics(frozenset(name for result in results for name in (result.metric, *result.metrics)))
@@ -87,7 +93,7 @@ def aggregate(
         except NoValue as reason:
             name = aggregation.metric.named(aggregation.default_name, aggregation.metric.type)
             scores.note("left_out", f"{aggregation.scorer}.{name}", str(reason))
-        # The board shows only one table: use the first table.
+        # The board shows only one table, so use the first.
         if scores.table is not None and not found.classes:
             found.classes, found.confusion = scores.table
     own = found.own.get(decision.scorer.key, {}) if decision.scorer is not None else {}
@@ -104,7 +110,7 @@ def aggregate(
 
 
 def scored_rows(results: Sequence[ExampleResult], *, excluded: bool = False) -> list[Mapping[str, Any]]:
-    """Return the details of every row in every repeat of the scored examples, in the order of the examples' ids.
+    """Return the details of every scored row, including all repeats, in the order of the examples' ids.
 
     With ``excluded``, include rows that an action excluded, since judges graded them, too.
     """
@@ -128,13 +134,13 @@ def _computed(snippet: Snippet, rows: Sequence[Mapping[str, Any]]) -> list[tuple
 
 @dataclass(frozen=True, slots=True)
 class ScoreRule:
-    """The rule that gives the rows of a task their score.
+    """The rule that determines the score of each row and of the task.
 
-    ``scorer`` is the first scorer of purpose ``score``, or None. ``field`` is the field that is the score of every row,
-    or None. If ``open`` is true, the field depends on the row. ``named`` is the only field that a ``mean`` in the
-    metrics names, or "". ``labels`` are fields that metrics compare with each other. If ``measures`` is true, the task
-    has metrics, and rows without a score are measured. ``score_metric`` names the metric that is the score of the task,
-    or is "".
+    ``scorer`` is the first scorer of purpose ``score``, or None. ``field`` names the field that holds the score of
+    every row, or is None. If ``open`` is true, the field that holds the score depends on the row. ``named`` is the only
+    field that ``mean`` metrics use, or "". ``labels`` are fields that metrics compare with each other. If ``measures``
+    is true, the task has metrics, so rows may lack a score. ``score_metric`` names the metric that is the score of the
+    task, or is "".
     """
 
     scorer: Scorer | None
@@ -147,13 +153,15 @@ class ScoreRule:
 
     @property
     def has_score(self) -> bool:
-        """True if the task may have a score; scoring the rows may still give none."""
+        """True if the task may have a score, though its rows may still give none."""
         return self.field is not None or self.open or bool(self.score_metric)
 
     def field_of(self, fields: Mapping[str, Any]) -> str | None:
-        """Return the field that is the score of a row, or None for a row that is measured; raise ScoringError.
+        """Return the field that holds the score of a row, or None for a row without a score.
 
-        A null field may be the score of other rows, so the row's other field is not the only candidate.
+        Raises ScoringError if the task has no metrics and the choice of the field is unclear.
+
+        A field that is null in this row may hold the score of other rows, so it remains a candidate.
         """
         if not self.open:
             return self.field
@@ -195,7 +203,7 @@ def score_rule(scorers: Sequence[Scorer]) -> ScoreRule:
 
 
 def check_rule(scorers: Sequence[Scorer], aggregations: Sequence[Aggregation]) -> Iterator[Fault]:
-    """Yield the faults that prevent all rows from being scored or measured, and settings without effect."""
+    """Yield the faults that would leave rows without a score or metrics, and the settings that have no effect."""
     decision = score_rule(scorers)
     for number, scorer in enumerate(scorers):
         here: Keys = (*_SCORERS, number)
@@ -236,9 +244,9 @@ def _check_decisive(
 def score_of_task(
     decision: ScoreRule, rows: Sequence[Mapping[str, Any]], metrics: Mapping[str, float], left_out: Mapping[str, str]
 ) -> float | None:
-    """Return the score of a task whose ``rows`` are measured: its ``score_metric``, or None without a ``score_metric``.
+    """Return the ``score_metric`` of a task whose rows have no score, or None if it names no ``score_metric``.
 
-    ``metrics`` has the metrics of the deciding scorer, and ``left_out`` the reasons why some have no value. Raise
+    ``metrics`` has the metrics of the deciding scorer, and ``left_out`` says why some metrics have no value. Raise
     ScoringError if rows took their scores from different fields, or if the metric is not in [0, 1].
     """
     fields = sorted({str(row.get("score_field", "no field")) for row in rows})

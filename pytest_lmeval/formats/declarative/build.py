@@ -45,7 +45,10 @@ _FORMS = (("sample", "model_input", "model_output"), ("sample", "solver_output")
 
 
 class Builder:
-    """Builds the parts of a checked task file; ``faults`` lists the faults of its snippets."""
+    """Builds the parts of a checked task file.
+
+    ``faults`` lists the faults of the file's Python snippets.
+    """
 
     def __init__(self, source: TaskSource, document: YamlDocument, file: DeclarativeFile, registry: Registry) -> None:
         self.source = source
@@ -62,7 +65,7 @@ class Builder:
             self.aggregations += self._aggregations(key, model, keys)
 
     def build(self, dataset: Dataset, config: TaskConfig) -> tuple[DeclarativeTask | None, list[Fault]]:
-        """Return the task, or the faults in the ids of its rows and in its score rule."""
+        """Return the task, or the faults of its rows' ids and prompts and of its score rule."""
         file, source = self.file, self.source
         ids, faults = _ids(dataset)
         faults = [*faults, *check_rule(self.scorers, self.aggregations)]
@@ -75,9 +78,9 @@ class Builder:
         if faults:
             return None, faults
         if dataset.path.suffix == ".parquet":
-            # Scorers and records read JSON: only prompts have the bytes of cells.
+            # Scorers and records read JSON, so only prompts keep the bytes of cells.
             samples = {id: walked(row, _without_bytes) for id, row in samples.items()}
-        # The hashes cover what affects the score of a row: no aggregation, no threshold.
+        # The hashes cover only what affects the score of a row, so they omit metrics and thresholds.
         excluded: Any = {"dataset": True, "scorers": {"__all__": {"metrics", "score_metric", "threshold"}}}
         definition = file.definition.model_dump(mode="json", exclude=excluded)
         scoring = file.definition.model_dump(mode="json", exclude={**excluded, "solver": {"input_builder"}})
@@ -108,7 +111,7 @@ class Builder:
         return task, []
 
     def _prompts(self, samples: Mapping[str, Mapping[str, Any]]) -> tuple[Mapping[str, RowPrompt], list[Fault]]:
-        """Return the prompt of each row, and the faults of their media."""
+        """Return the prompt of each row, and the faults of the prompts' media."""
         asked: dict[str, RowPrompt] = {}
         refused: list[tuple[str, RecordRefused]] = []
         for id, sample in samples.items():
@@ -143,7 +146,7 @@ class Builder:
                 post_process=getattr(model, "post_process", None) or "none",
                 category="" if category is None else str(category),
                 metadata={"tags": list(self.file.tags)} if self.file.tags else {},
-                # The rows are in another file, so messages point at the line that names the file.
+                # The rows are in another file, so error messages show the line that names that file.
                 line=self.document.place(("definition", "dataset")).line,
                 messages=asked[id].messages,
                 place=place,
@@ -261,7 +264,7 @@ def _dump(value: Any) -> bytes:
 
 
 def _scorer_parameters(snippet: Snippet) -> tuple[str, ...]:
-    """Return the names of a function's parameters if all are known, else the usual names for their number."""
+    """Return the names of the snippet's parameters if all are known, else the usual names for that many parameters."""
     parameters = snippet.parameters
     known = {name for form in _FORMS for name in form}
     if parameters and known.issuperset(parameters):
@@ -275,7 +278,10 @@ def _scorer_parameters(snippet: Snippet) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _SnippetScorer:
-    """A scorer of the type ``python``; ``parameters`` names the arguments of its function."""
+    """A scorer of type ``python``.
+
+    ``parameters`` names the arguments of the scorer's function.
+    """
 
     key: str
     model: PythonScorer
@@ -285,7 +291,7 @@ class _SnippetScorer:
     candidates: tuple[str, ...] | None = None
 
     def score(self, scoring: Scoring) -> ScorerOutput:
-        """Return the fields that the function returns; raise ScoringError if they are not JSON."""
+        """Return the fields that the function returns; raise ScoringError unless they are a mapping of JSON values."""
         row = scoring.row
         given = {"sample": row.sample, "model_input": row.model_input, "solver_output": row.solver_output}
         given["model_output"] = row.solver_output.get("output") if row.solver_output is not None else None

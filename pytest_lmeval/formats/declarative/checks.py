@@ -27,7 +27,7 @@ _METHODS = frozenset({"get", "items", "keys", "values"})
 
 
 def scorer_keys(definition: Definition) -> list[str]:
-    """Return the key of each scorer, by default its type."""
+    """Return the key of each scorer, by default the scorer's type."""
     return [scorer.key or scorer.type for scorer in definition.scorers]
 
 
@@ -73,7 +73,7 @@ def _check_calls(extras: Mapping[str, Any], tools: Sequence[Mapping[str, Any]]) 
     if isinstance(calls, str) and _is_filled_in(calls):
         return
     if _has_mark(calls):
-        # Check only the names of tools and arguments now, and values once they are filled in.
+        # Check only the names of tools and arguments now; check values after a row fills in the templates.
         tools = [names_only(tool) for tool in tools]
     if isinstance(calls, list):
         extras = {**extras, "calls": [call for call in calls if tools and not _is_filled_in(call)]}
@@ -81,7 +81,7 @@ def _check_calls(extras: Mapping[str, Any], tools: Sequence[Mapping[str, Any]]) 
 
 
 def _check_rubric(extras: Mapping[str, Any], metric: Declared) -> None:
-    # Values that each row fills in are checked then.
+    # Check values with templates only after a row fills them in.
     given = {name: "filled in" if name == "rubric" else None for name in extras if name in ("rubric", "levels")}
     given |= {name: value for name, value in extras.items() if not _has_mark(value)}
     check_keys(extras, "extras", (*metric.extras, "not"))
@@ -96,7 +96,7 @@ def _has_mark(value: Any) -> bool:
 
 
 def _is_filled_in(given: Any) -> bool:
-    """Return True if a template gives the name of the tool or of an argument; templates for values do not count."""
+    """Return True if a template gives the name of a tool or of an argument; templates for values do not count."""
     if isinstance(given, dict):
         arguments = given.get("arguments")
         given = [given.get("name"), list(arguments) if isinstance(arguments, dict) else arguments]
@@ -155,7 +155,7 @@ def check_names(
 
 
 def columns_in(definition: Definition) -> set[str]:
-    """Return the columns that the templates of the solver name."""
+    """Return the columns that the solver's templates name."""
     templates = () if definition.solver is None else _templates(definition.solver, ())
     names = [name for _, template in templates for name in template.names]
     return {name[1] for name in names if name[0] == "sample" and len(name) > 1}

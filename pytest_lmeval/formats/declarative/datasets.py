@@ -22,7 +22,7 @@ _FOLDERS = (".", "datasets", "..", "../datasets")
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The rows of a file, each a mapping of columns; the hash of the file; the columns of ids and categories."""
+    """The rows of a file as mappings of columns, the hash of the file, and the columns of ids and categories."""
 
     path: Path
     rows: Sequence[Mapping[str, Any]]
@@ -37,7 +37,10 @@ class Dataset:
 
 
 def open_dataset(reference: DatasetReference, task: Path, used: Collection[str] = ()) -> Dataset:
-    """Return the data set to which ``task`` refers, with bytes in the columns ``used`` as cells, or raise BadRows."""
+    """Return the data set to which ``task`` refers; raise BadRows if the data cannot be read.
+
+    In the columns ``used``, bytes become cells; other columns with bytes are not read.
+    """
     if reference.path is not None:
         return _named(reference, None, local_path(task, reference.path), used)
     assert reference.key is not None
@@ -49,7 +52,7 @@ def open_dataset(reference: DatasetReference, task: Path, used: Collection[str] 
                 raise BadRows(f"{path.name}: expected either file_path or source")
             return _named(reference, file, local_path(path, given), used)
     if Path(reference.key).suffix in SUFFIXES:
-        # The value of a parameter of the type dataset may be a path.
+        # A parameter of type dataset may have a path as its value.
         return _named(reference, None, local_path(task, reference.key), used)
     known = [str(document["key"]) for _, document in find_dataset_files(task)]
     hint = f"{nearest(reference.key, known, 'there is')} (looked for *.yaml with key and file_path beside the task)"
@@ -57,7 +60,7 @@ def open_dataset(reference: DatasetReference, task: Path, used: Collection[str] 
 
 
 def find_dataset_files(task: Path) -> Iterator[tuple[Path, YamlDocument]]:
-    """Yield the YAML files whose key a task can name: beside the task, one folder up, or in ``datasets`` there."""
+    """Yield the YAML files whose key a task can name, from its folder, the folder above, and ``datasets`` in either."""
     seen: set[Path] = set()
     for name in _FOLDERS:
         folder = (task.parent / name).resolve()

@@ -1,4 +1,4 @@
-"""The faults of a task file, each with field, line and column."""
+"""Describe the faults of a task file, each with its field, line and column."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Fault:
 
 
 def as_records(faults: Iterable[Fault], document: YamlDocument) -> list[RecordError]:
-    """Return the faults as bad records, in the order of the lines of the file, without duplicates."""
+    """Return the faults as record errors in the order of their lines, without duplicates."""
     placed = [(document.place(fault.keys), fault) for fault in dict.fromkeys(faults)]
     return [
         RecordError(place.line, None, fault.rule, field_name(fault.keys), f"column {place.column}: {fault.detail}")
@@ -49,7 +49,7 @@ def as_records(faults: Iterable[Fault], document: YamlDocument) -> list[RecordEr
 
 
 def validation_faults(error: ValidationError, document: Any, root: Keys = ()) -> list[Fault]:
-    """Return the faults in a pydantic error about ``document``, which is the part of its file at ``root``."""
+    """Return the faults in a pydantic error about ``document``, which is the part of a file at ``root``."""
     return [fault for each in error.errors(include_url=False) for fault in _faults(each, document, root)]
 
 

@@ -32,14 +32,14 @@ from pytest_lmeval.registry import Registry
 
 
 def load_declarative(source: TaskSource, document: YamlDocument, registry: Registry) -> LoadedFile:
-    """Return the task that ``document`` describes, once for every config that sets its parameters, or the faults."""
+    """Return a task for each config of the task that ``document`` describes, or the file's faults."""
     parameters, faults = read_parameters(document)
     if faults:
         return LoadedFile((), as_records(faults, document))
     key = document.get("key")
     configs, faults = task_configs(key if isinstance(key, str) else "", parameters, source.options.configs)
     if faults:
-        # Missing values hide other faults: use arbitrary values to find these faults.
+        # Missing values hide other faults, so use arbitrary values to find those.
         faults = [*faults, *check_declarative(source, document, registry, parameters)]
         return LoadedFile((), as_records(faults, document))
     tasks: list[DeclarativeTask] = []
@@ -128,9 +128,10 @@ def read_parameters(document: YamlDocument) -> tuple[list[ParameterBase], list[F
 def task_configs(
     key: str, parameters: Sequence[ParameterBase], configs: Sequence[Mapping[str, Any]]
 ) -> tuple[list[TaskConfig], list[Fault]]:
-    """Return a config for each run of the task, and the faults of its values.
+    """Return a config for each run of the task, and the faults of the configs' values.
 
-    A config that sets no parameter of the task adds no run. If no config sets one, the task runs once, with defaults.
+    A config that sets no parameter of the task adds no run. If no config sets a parameter of the task, the task runs
+    once, with defaults.
     """
     known = {each.key for each in parameters}
     given = [(config["name"], {**config["values"], **config["tasks"].get(key, {})}) for config in configs]

@@ -1,4 +1,4 @@
-"""Python snippets of a task: trusted like a conftest.py, checked before the run, and stopped if they hang.
+"""Run a task's Python snippets: trust them like a conftest.py, check them before the run, and stop them if they hang.
 
 A snippet and its task exchange only plain values.
 """
@@ -42,7 +42,7 @@ def attributes(value: Any) -> Any:
 
 
 def plain(value: Any, where: str = "", depth: int = 0) -> Any:
-    """Return ``value`` as JSON; raise ValueError that names an element that JSON cannot hold, such as NaN.
+    """Return ``value`` as JSON; raise a ValueError that names any element that JSON cannot hold, such as NaN.
 
     Numpy scalars become Python numbers.
     """
@@ -97,9 +97,9 @@ class _TimedOut(BaseException):
 class Snippet:
     """A function in a snippet, which runs in a separate thread.
 
-    Messages name its ``owner``; ``parameters`` has the names of its arguments. A call that takes longer than
-    ``timeout_s`` is an error, and stops the thread. A thread that runs C code cannot be stopped; it stays until the
-    process ends.
+    Error messages name the snippet's ``owner``. ``parameters`` has the names of the function's arguments. A call longer
+    than ``timeout_s`` is an error, and its thread is stopped. A thread that runs C code cannot be stopped; it lives
+    until the process ends.
     """
 
     source: str
@@ -112,7 +112,7 @@ class Snippet:
     _hangs: int = field(default=0, init=False)
 
     def __call__(self, *arguments: Any) -> Any:
-        """Return the result of the function; raise ScoringError that names it if the function raises or hangs."""
+        """Return the function's result; raise a ScoringError with its name if the function raises or hangs."""
         if self._hangs >= _MOST_HANGS:
             raise ScoringError(f"{self.name}: not called any more; it has hung {_MOST_HANGS} times")
         if self._worker is None:
@@ -182,9 +182,9 @@ def _error_text(error: BaseException, filename: str) -> str:
 
 
 def read_snippet(source: str, filename: str, names: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Return the first of the functions ``names`` that the snippet defines, and the names of its parameters.
+    """Return the first of ``names`` that is a function of the snippet, and the names of that function's parameters.
 
-    Raise SnippetFault if the snippet defines none of these functions.
+    Raises SnippetFault if the snippet is not Python, or defines none of ``names``.
     """
     try:
         tree = ast.parse(source, filename)

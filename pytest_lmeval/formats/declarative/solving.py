@@ -29,9 +29,9 @@ _SOLVER = "definition.solver"
 
 @dataclass(frozen=True, slots=True)
 class RowPrompt:
-    """The prompt of a row, as messages or text, and ``model_input``, the form of the prompt for scorers.
+    """The prompt of a row, as messages or text, and as ``model_input`` for scorers.
 
-    ``messages`` has the messages of the first request. In a conversation, ``user_turns`` has the messages of the user,
+    ``messages`` has the messages of the first request. In a conversation, ``user_turns`` has the user's messages,
     unless ``persona`` is a simulated user. ``fault`` is the reason why the row has no prompt.
     """
 
@@ -45,7 +45,10 @@ class RowPrompt:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredRow:
-    """A row of the data set with the model's answer; ``solver_output`` is None if the task asks no model."""
+    """A row of the data set with the model's answer.
+
+    ``solver_output`` is None if the task asks no model.
+    """
 
     sample: Mapping[str, Any]
     model_input: Mapping[str, Any] = field(default_factory=dict)
@@ -85,7 +88,7 @@ class AnsweredRow:
 
 @dataclass(frozen=True, slots=True)
 class _Message:
-    """A message that rows fill; error messages call its content ``field``."""
+    """A message template that rows fill; error messages call its content ``field``."""
 
     role: str
     content: Template | PartsTemplate
@@ -107,7 +110,7 @@ class _Message:
 class Solver:
     """Makes the requests of a row: one request, or a request per turn.
 
-    ``responding`` has the snippets that answer for tools, by tool name. ``folder`` holds the task file.
+    ``responding`` has the snippets that answer tool calls, by tool name. ``folder`` is the folder of the task file.
     """
 
     def __init__(
@@ -147,7 +150,7 @@ class Solver:
     def ask(self, sample: Mapping[str, Any]) -> RowPrompt:
         """Return the prompt of a row; raise ScoringError if the row cannot fill a template.
 
-        Raise RecordRefused if the row cannot fill a list of texts and media, or its media cannot be read.
+        Raises RecordRefused if the row cannot fill a list of texts and media, or if the media cannot be read.
         """
         variables = {"sample": sample, MEMORY: MemoryBudget()}
         try:
@@ -177,7 +180,7 @@ class Solver:
         return RowPrompt(shown, (*filled, who), {"messages": _as_json(filled)}, (), user)
 
     def follow_up(self, asked: RowPrompt) -> FollowUp | None:
-        """Return the function that continues the conversation about a row; None for a single request."""
+        """Return the function that continues the conversation about a row, or None for a single request."""
         if asked.persona is not None:
             return self.played(asked)
         return self._script(asked.user_turns).next_request if isinstance(self.model, MultiTurnSolver) else None

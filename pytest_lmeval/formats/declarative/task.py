@@ -56,12 +56,12 @@ class DeclarativeTask(Task):
 
     @property
     def score_metric(self) -> str:
-        """The metric that is the score of a task whose rows are measured, or ""."""
+        """The metric that is the score of a task whose rows have no score, or ""."""
         return self.decision.score_metric
 
     @property
     def has_score(self) -> bool:
-        """True if the task may have a score; scoring the rows may still give none."""
+        """True if the task may have a score, though its rows may still give none."""
         return self.decision.has_score
 
     @property
@@ -71,21 +71,21 @@ class DeclarativeTask(Task):
 
     @property
     def asks_model(self) -> bool:
-        """True if there is a solver; without a solver, the scorers score the rows of the data set."""
+        """True if there is a solver; otherwise, the scorers score the rows of the data set."""
         return self.solver is not None
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
-        """Return the request for a completion; empty if the task asks no model, or the row has no prompt."""
+        """Return the request for a completion, or nothing if the task asks no model or the row has no prompt."""
         if self.solver is None or self.asked[example.id].fault:
             return ()
         return (Generate(prompt, self.name, example.id, **self.solver.request_fields),)
 
     def conversation(self, example: Example) -> FollowUp | None:
-        """Return the function that continues the conversation about a row; None for a single request."""
+        """Return the function that continues the conversation about a row, or None for a single request."""
         return None if self.solver is None else self.solver.follow_up(self.asked[example.id])
 
     def judge_requests(self, example: Example, responses: Sequence[Response]) -> list[Generate]:
-        """Return the first questions to the run's judge that do not depend on other scores."""
+        """Return the first questions for the run's judge, except questions that depend on other scores."""
         by_run = [each for each in asking(self.scorers) if not each.judge]
         requests = []
         for row in self._rows(example, responses) if by_run else ():
@@ -97,15 +97,15 @@ class DeclarativeTask(Task):
         return requests
 
     def judges(self, example: Example) -> Sequence[str]:
-        """Return the ``model_key`` of each judge; "" means the judge of the run."""
+        """Return the ``model_key`` of each judge, or "" for the judge of the run."""
         return [each.judge for each in asking(self.scorers)]
 
     def further_metrics(self, example: Example) -> Sequence[str]:
-        """Return the types of the scorers; a metric's type is its name."""
+        """Return the types of the scorers; the type of a metric scorer is the name of the metric."""
         return [scorer.model.type for scorer in self.scorers]
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
-        """Return the score of the response; raise ScoringError that names the stage that failed."""
+        """Return the score of the response; a ScoringError names the stage that failed."""
         if fault := self.asked[example.id].fault:
             raise ScoringError(fault)
         scored = [_ScoredRow.of(self, row, example.id, tools) for row in self._rows(example, responses)]
@@ -138,7 +138,7 @@ class DeclarativeTask(Task):
         return self.registry.metric(model.type).threshold if isinstance(model, MetricScorer) else 1.0
 
     def metric_name(self, example: Example) -> str:
-        """Return the name of the metric that gives the score, or the scorer's key if the scorer is no metric."""
+        """Return the name of the metric that gives the score, or the key of a scorer that is not a metric."""
         model = self._decisive_model
         return model.type if isinstance(model, MetricScorer) else self.metric
 
@@ -181,7 +181,10 @@ class DeclarativeTask(Task):
 
 @dataclass(frozen=True, slots=True)
 class _ScoredRow:
-    """The outputs of all scorers for a row; ``value`` is None if the row is measured, or excluded without a score."""
+    """The outputs of all scorers for a row.
+
+    ``value`` is None if the row has no score.
+    """
 
     outcomes: Mapping[str, ScorerOutput]
     decisive: str
@@ -251,7 +254,7 @@ def _score(scorer: Scorer, scoring: Scoring) -> ScorerOutput:
 
 
 def _decided(decision: ScoreRule, scorer: Scorer, outcome: ScorerOutput) -> tuple[str, float | None]:
-    """Return the field that is the row's score, and its value; "" and None for a measured row."""
+    """Return the field that holds the row's score, and its value, or "" and None for a row without a score."""
     if outcome.unscorable:
         raise ScoringError(f"scorer {scorer.key}: {outcome.unscorable}")
     try:

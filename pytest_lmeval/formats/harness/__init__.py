@@ -1,4 +1,4 @@
-"""Task files of lm-evaluation-harness: its tasks and groups in YAML, read as the harness reads them.
+"""Read the YAML tasks and groups of lm-evaluation-harness as the harness reads them.
 
-This package never imports the harness; it reimplements the rules.
+This package never imports the harness; it reimplements the harness's rules.
 """

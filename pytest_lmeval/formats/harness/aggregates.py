@@ -1,4 +1,4 @@
-"""Convert values of metrics to JSON and to [0, 1], and aggregate them into a number with its standard error.
+"""Convert metric values to JSON and to scores in [0, 1], and aggregate them with standard errors.
 
 Aggregations return the same numbers as the harness. F1 and Matthews' correlation equal scikit-learn's.
 """
@@ -53,10 +53,10 @@ def decoded(value: Any, of_list: type[tuple[Any, ...]] | type[list[Any]] = tuple
 
 
 def gate_value(value: Any, higher_is_better: bool) -> tuple[float, str]:
-    """Return a number in [0, 1] that rises as the metric gets better, and its formula; "" if it is the metric itself.
+    """Return a number in [0, 1] that rises as the metric improves, and its formula ("" for the metric itself).
 
-    For a sum of log-probabilities and a size, the formula is ``exp(sum / size)``. Raise ScoringError if ``value`` is
-    not a number.
+    For a sum of log-probabilities and a size, the formula is ``exp(sum / size)``. Raises ScoringError if ``value`` is
+    neither a number nor a pair.
     """
     plain = encoded(value)
     if isinstance(plain, list) and len(plain) == 2:
@@ -78,10 +78,10 @@ def gate_value(value: Any, higher_is_better: bool) -> tuple[float, str]:
 
 
 def score_of(value: Any, aggregation: str | FunctionRef, higher_is_better: bool) -> Score:
-    """Return a document's score by the value of its deciding metric; the details have the formula.
+    """Return a document's score from the value of its deciding metric; the details have the formula.
 
-    If only the aggregation can use the value, the document has no score: it is excluded if the value is None or NaN,
-    and measured if the value is a mapping, a text or a list. Raise ScoringError for any other value.
+    If only the aggregation can use the value, the document has no score. A value of None or NaN excludes the document;
+    any other value marks it as measured. Raises ScoringError if not even the aggregation can use the value.
     """
     is_own = isinstance(aggregation, FunctionRef)
     is_missing = value is None or (isinstance(value, float) and math.isnan(value))
@@ -111,7 +111,7 @@ def _ratio(values: Values) -> float:
 
 
 def _squared(gold: Any, shares: Sequence[float]) -> float:
-    """Return the squared distance, in [0, 2], from the given probabilities to 1 for the right choice."""
+    """Return the squared distance, in [0, 2], between the probabilities and the right choice."""
     return float(sum((share - (place == gold)) ** 2 for place, share in enumerate(shares)))
 
 
@@ -169,9 +169,10 @@ _BOOTSTRAPPED = frozenset({"median", "matthews_corrcoef", "f1", "perplexity", "n
 
 
 def standard_error(name: str, values: Values, iterations: int = ITERATIONS) -> float | None:
-    """Return the standard error of the aggregation ``name`` of ``values``; None if there is no formula for it.
+    """Return the standard error of the aggregation ``name`` of ``values``, or None if it has no formula.
 
-    A mean has the standard error of the sample. Other aggregations are bootstrapped with ``iterations`` draws.
+    For a mean, return the standard error of the sample. Bootstrap other aggregations with ``iterations`` draws, and a
+    corpus metric with at most 100.
     """
     if len(values) < 2 or iterations <= 0:
         return None

@@ -1,6 +1,7 @@
 """Read and check the keys of one task, from its file and the files that it includes.
 
-The code that uses a key defines its meaning. Functions stay references until a task calls them.
+The code that uses a key defines the meaning of that key. The keys hold references to functions, which tasks import
+later.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _OF_TASK = (
     *("fewshot_delimiter", "target_delimiter"),
 )
 _SHOT_KEYS = (*_OF_TASK, "sampler", "split", "fewshot_indices", "samples")
-# Names of the same limit, in order of precedence.
+# Names of the limit on generated tokens, in order of precedence.
 _LIMITS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 _OF_DRAWING = frozenset({"top_p", "top_k", "min_p", "typical_p"})
 # Values without effect, which no adapter needs to support.
@@ -53,7 +54,7 @@ _YamlLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True, slots=True)
 class FunctionRef:
-    """The name of a function in a module, which is a file in ``folder`` or an installed module."""
+    """A reference to a function in a module; the module is a file in ``folder`` or an installed module."""
 
     folder: Path
     module: str
@@ -85,9 +86,10 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def read_document(path: Path, including: tuple[Path, ...] = ()) -> dict[str, Any]:
-    """Return the keys of the file at ``path``, which override keys of its includes; raise RecordRefused.
+    """Return the keys of the file at ``path`` and of its includes; the file overrides its includes.
 
-    Scalars follow YAML 1.1, as in the harness: ``no`` is false, ``1_000`` is a thousand.
+    Raises RecordRefused for an unreadable file or a cycle of includes. As in the harness, scalars follow YAML 1.1, in
+    which ``no`` is false and ``1_000`` is a thousand.
     """
     path = path.resolve()
     if path in including:
@@ -107,13 +109,13 @@ def read_included(names: Any, folder: Path, including: tuple[Path, ...] = ()) ->
         if not isinstance(name, str) or not name:
             raise RecordRefused("bad_type", "include", f"expected the name of a file, got {name!r:.80}")
         merged |= read_document(folder / name, including)
-        # task_list is not inherited.
+        # A file does not inherit task_list.
         merged.pop("task_list", None)
     return merged
 
 
 def parse_document(data: bytes, path: Path) -> dict[str, Any]:
-    """Return the keys in ``data``, the content of the file at ``path``, without its includes."""
+    """Return the keys in ``data``, the content of the file at ``path``, without reading its includes."""
     if len(data) > MAX_BYTES:
         raise RecordRefused("bad_value", "_document", f"{path.name}: more than {MAX_BYTES:,} bytes")
     try:
@@ -165,7 +167,9 @@ def plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The keys of one task: ``given`` has them with includes and overrides merged.
+    """The keys of one task.
+
+    ``given`` has the keys, merged with includes and overrides.
 
     ``file`` is the task's file, and ``groups`` are the groups that contain the task. ``roots`` are the folders whose
     modules the task's functions may import, beginning with the task's own folder.
@@ -189,7 +193,7 @@ class Config:
 
     @property
     def evaluated_split(self) -> str | None:
-        """The split whose documents are evaluated."""
+        """The split with the documents to evaluate."""
         split: str | None = self.get("test_split") or self.get("validation_split")
         return split
 
@@ -243,9 +247,9 @@ def check_config(config: Config) -> None:
 
 
 def generation_of(config: Config) -> dict[str, Any]:
-    """Return the fields of each request for a text: ``stop``, ``max_tokens`` and ``options``.
+    """Return ``stop``, ``max_tokens`` and ``options``, the fields of every generation request.
 
-    ``options`` omits a temperature of 0. Raise RecordRefused for an invalid value in ``generation_kwargs``.
+    ``options`` omits a temperature of 0. Raises RecordRefused for an invalid value in ``generation_kwargs``.
     """
 
     def refused(key: str, expected: str, got: Any) -> RecordRefused:
@@ -264,7 +268,7 @@ def generation_of(config: Config) -> dict[str, Any]:
     if not is_number(temperature) or temperature < 0:
         raise refused("temperature", "a number from 0", temperature)
     if given.pop("do_sample", None) is False or not temperature:
-        # Other options, such as beams and penalties, can change a greedy answer, too.
+        # A greedy answer can also depend on other options, such as beams and penalties.
         options = {name: value for name, value in given.items() if name not in _OF_DRAWING}
     else:
         options = {"temperature": float(temperature), **given}

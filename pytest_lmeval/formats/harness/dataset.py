@@ -1,6 +1,6 @@
 """Read the data of a task from files or from the hub.
 
-As with ``datasets``, each column has one type: pandas's types for csv, Arrow's numbers for JSON.
+As in ``datasets``, each column has one type: a pandas type for CSV, or an Arrow type for numbers in JSON.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pytest_lmeval.formats.harness.config import Config, listed
 from pytest_lmeval.formats.harness.rowset import Row, RowSet
 from pytest_lmeval.frozen import dataclass
 
-# The loaders of ``datasets`` that read named files, each with the suffix that says what the files hold.
+# The file loaders of ``datasets``, each with the suffix of the format that it reads.
 _LOADERS = {"json": ".json", "csv": ".csv", "parquet": ".parquet"}
 _DATASET_OPTIONS = frozenset({"trust_remote_code", "data_files", "revision", "streaming"})
 # As in ``datasets``, a word in the path of a file names its split.
@@ -53,10 +53,12 @@ _READ: Mapping[str, Callable[[str], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The origin of a data set's splits: ``files``, or the hub if ``files`` is None.
+    """The origin of a data set's splits.
 
-    ``suffix`` says how to read all files; by default, each file's own suffix does. ``data_files`` names files on the
-    hub. If ``is_one``, the files are one data set, and its first split has the types of all splits.
+    ``files`` has the files of each split, or is None for the hub.
+
+    ``suffix`` is the format of all files; by default, each file's own suffix decides. ``data_files`` names files on the
+    hub. If ``is_one`` is true, the files form one data set, whose first split determines the types of all splits.
     """
 
     files: Mapping[str, Sequence[Path]] | None
@@ -68,7 +70,7 @@ class Source:
     is_one: bool = False
 
     def split(self, name: str) -> tuple[RowSet, str]:
-        """Return the rows of a split and their hash; raise RecordRefused with the known splits for any other name."""
+        """Return a split's rows and their hash; raise RecordRefused, which lists the known splits, for other names."""
         if self.files is None:
             from pytest_lmeval.data import hub
 
@@ -85,7 +87,7 @@ class Source:
     def _read(self, files: Sequence[Path]) -> tuple[list[Row], str]:
         kinds = [self.suffix or _suffix(file) for file in files]
         if ".csv" in kinds and len({*kinds}) > 1:
-            # Only csv columns need their types inferred.
+            # Only CSV columns need type inference.
             both = ", ".join(file.name for file in files)
             raise RecordRefused("bad_value", "dataset", f"expected files of one format, got {both}")
         parts = [_read(file, kind) for file, kind in zip(files, kinds, strict=True)]
@@ -134,7 +136,7 @@ def _folder(data: Path | None, path: str, name: str | None) -> Path | None:
 
 
 def _named(places: Sequence[Path], given: Any) -> dict[str, list[Path]]:
-    """Return by split the files that ``data_files`` names, by path or pattern, in the first place that has any."""
+    """Return the files that ``data_files`` names by path or pattern, by split; the first place with a match wins."""
     files = {}
     for split, names in (given if isinstance(given, dict) else {"train": given}).items():
         files[str(split)] = [file for each in listed(names) for file in _matching(places, str(each))]
@@ -186,11 +188,11 @@ def _read(file: Path, kind: str) -> tuple[list[Row], bytes]:
 
 
 def _date_columns(rows: Sequence[Row]) -> None:
-    """In each JSON column that has only dates, write the dates as the harness does, with Arrow's types."""
+    """In each JSON column that holds only dates, write the dates as the harness writes them."""
     for name in dict.fromkeys(name for row in rows for name in row):
         texts = [row[name] for row in rows if row.get(name) is not None]
         if texts and all(isinstance(text, str) and _DATE.fullmatch(text) for text in texts):
-            with suppress(ValueError):  # no date of the calendar: the column stays text
+            with suppress(ValueError):  # an impossible date: the column stays text
                 dates = {text: datetime.fromisoformat(text) for text in texts}
                 for row in rows:
                     if row.get(name) is not None:
@@ -199,7 +201,7 @@ def _date_columns(rows: Sequence[Row]) -> None:
 
 
 def _typed(name: str, parts: Sequence[Sequence[Row]]) -> list[Row]:
-    """Return the rows of csv files with typed values; raise RecordRefused for a column whose type is uncertain."""
+    """Return the rows of CSV files with typed values; raise RecordRefused for a column whose type is uncertain."""
     found: list[Row] = []
     kinds: dict[str, str] = {}
     for block in (rows[start : start + _BLOCK] for rows in parts for start in range(0, len(rows), _BLOCK)):
@@ -216,7 +218,7 @@ def _typed(name: str, parts: Sequence[Sequence[Row]]) -> list[Row]:
 
 
 def _kind(texts: Sequence[str]) -> str:
-    """Return the type of a column, "" if it is uncertain; with empty cells, whole numbers become decimals."""
+    """Return the type of a column, or "" if it is uncertain; empty cells turn whole numbers into decimals."""
     full = [text for text in texts if text not in _EMPTY]
     if len(full) == len(texts) and all(map(_WHOLE.fullmatch, full)):
         return "whole numbers"

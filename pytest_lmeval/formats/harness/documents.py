@@ -1,4 +1,4 @@
-"""Read the text, target and choices of a row by the keys of its task.
+"""Read the question, the target and the choices of a row, as the task's keys specify.
 
 Templates work as in declarative tasks, but have an additional filter and keep final line breaks.
 """
@@ -21,7 +21,9 @@ Row = Mapping[str, Any]
 
 
 class Documents:
-    """Reads the rows of one task; ``columns`` has the columns of the evaluated split.
+    """Reads the rows of one task.
+
+    ``columns`` has the columns of the evaluated split.
 
     A text that equals the name of a column means that column. Any other text is a template over all columns.
     """
@@ -37,7 +39,7 @@ class Documents:
         return self._value(row, "doc_to_text", spec, self._number)
 
     def target(self, row: Row, spec: Any = None) -> Any:
-        """Return the answer as text or as the number of a choice; a list if several answers are right."""
+        """Return the answer as text or as the number of a choice, or a list if several answers are right."""
         return self._value(row, "doc_to_target", spec, self._listed)
 
     def choices(self, row: Row, spec: Any = None) -> list[str]:
@@ -61,13 +63,13 @@ class Documents:
         return [image for image in found if image is not None]
 
     def field(self, row: Row, spec: str | None) -> str:
-        """Return a column or a filled template, for ``description`` and ``gen_prefix``; "" for None."""
+        """Return a column or a filled template, for ``description`` and ``gen_prefix``, or "" if ``spec`` is None."""
         return "" if spec is None else str(row[spec]) if spec in self._columns else template_of(spec)(row)
 
     def call(self, ref: FunctionRef, *given: Any, **named: Any) -> Any:
         """Return the result of one of the task's functions; raise ScoringError if the function raises.
 
-        Its random draws depend only on the document, not on earlier draws.
+        The function's random draws depend only on the document, not on earlier draws.
         """
         self.load(ref)
         if not may_draw(ref, self._config.roots):
@@ -75,13 +77,13 @@ class Documents:
         document = given[0] if given and isinstance(given[0], Mapping) else None
         seeds = () if document is None else (seed_of(document),) * 2
         with seeded(*seeds):
-            # A function may shuffle a list of its document in place: the next call needs the original.
+            # A function may shuffle a list of its document in place, but the next call needs the original.
             return self.run(ref, *(given if document is None else deepcopy(given)), **named)
 
     def load(self, *refs: Any) -> Any:
         """Import the functions among ``refs``; raise RecordRefused if an import fails.
 
-        Return the state of ``random`` after the first import that drew from it, else None.
+        Return the state of ``random`` after the first import that drew from it, or None without a draw.
         """
         start = None
         for ref in refs:
@@ -99,7 +101,10 @@ class Documents:
             raise ScoringError(f"{ref}: {type(error).__name__}: {str(error)[:500]}") from error
 
     def _value(self, row: Row, key: str, spec: Any, read: Callable[[str], Any]) -> Any:
-        """Return the value of ``spec``, by default of ``key``, for ``row``; ``read`` parses a filled template."""
+        """Return the value of ``spec``, by default of ``key``, for ``row``.
+
+        ``read`` parses a filled template.
+        """
         spec = self._config.get(key) if spec is None else spec
         if isinstance(spec, str):
             return row[spec] if spec in self._columns else read(template_of(spec)(row))

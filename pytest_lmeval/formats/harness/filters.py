@@ -16,7 +16,7 @@ from pytest_lmeval.formats.harness.documents import Row
 from pytest_lmeval.metrics.parts.patterns import Pattern, compiled, without
 
 Filter = Callable[[Any, Row], Any]
-"""Takes the responses to one document and its row; returns the input of the next filter."""
+"""A filter takes the responses to a document and the document's row, and returns the next filter's input."""
 NUMBER = r"#### (\-?[0-9\.\,]+)"
 _REGISTERED = re.compile(
     r"^[ \t]*@[\w.]*register_filter\(\s*[\"']([^\"']+)[\"']\s*\)\s*\n(?:[ \t]*@.*\n)*[ \t]*class\s+(\w+)", re.MULTILINE
@@ -28,7 +28,7 @@ def pipelines(
 ) -> dict[str, list[Filter]]:
     """Return the filters of each pipeline by name; the default pipeline takes the first response.
 
-    ``call`` calls one of the task's own ``functions``, whose modules may register filters.
+    ``call`` runs one of the task's own ``functions``, whose modules may register filters.
     """
     if given is None:
         return {"none": [_FILTERS["take_first"]]}
@@ -91,7 +91,7 @@ def own_filters(found: Mapping[str, Sequence[Filter]]) -> list[FunctionRef]:
 
 
 def _own(ref: FunctionRef, function: Callable[..., Any], given: Any, row: Row) -> Any:
-    """Return the result of one of the task's own filters, whose argument has a list of responses per document."""
+    """Return one document's result of a filter of the task, which takes a list of responses per document."""
     found = [*function([given], [dict(row)])]
     if len(found) != 1:
         raise ScoringError(f"{ref} returned {len(found)} lists of responses for one document")
@@ -114,7 +114,7 @@ def _regex(
 
 
 def found_in(pattern: Pattern, responses: Sequence[Any], group: int) -> list[str | None]:
-    """Return match number ``group`` in each response, or None; with several groups, the first one that is not empty."""
+    """Return match number ``group`` in each response, or None; of several groups, take the first that is not empty."""
     texts = [response if isinstance(response, str) else "" for response in responses]
     return [_chosen(found[group]) if found else None for found in pattern.findall(texts)]
 
@@ -141,7 +141,7 @@ def _multi_choice(  # noqa: PLR0913  # the options of the filter, by their names
 
     letters = {chr(65 + number): f"({chr(65 + number)})" for number in range(len(row["choices"]))}
     by_text = dict(zip((cleaned(choice.strip()) for choice in row["choices"]), letters.values(), strict=True))
-    # Longest first: one option may be the beginning of another.
+    # Try the longest option first, because an option may begin with another option.
     texts = compiled("|".join(sorted(map(re.escape, by_text), key=len, reverse=True)))
     bare = compiled(rf":[\s]*({'|'.join(letters)})")
     answers = []

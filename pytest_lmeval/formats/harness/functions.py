@@ -1,8 +1,8 @@
 """Import the functions that task files name, under private module names, and seed random generators for them.
 
-A module can import files beside it, and, as ``lm_eval.tasks.NAME``, folders of tasks, even of the installed harness.
-Substitutes replace the rest of ``lm_eval`` and ``datasets``, which need not be installed. A missing third-party module
-is an error only when a function uses it.
+A module can import files in its folder. As ``lm_eval.tasks.NAME``, it can also import folders of tasks, even from the
+installed harness. Substitutes replace the rest of ``lm_eval`` and ``datasets``, which need not be installed. A missing
+third-party module is an error only when a function uses it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PREFIX = "lmeval_harness_"
 _PRIVATE = re.compile(rf"{_PREFIX}[0-9a-f]*\.?")
 _TASKS = "lm_eval.tasks"
 _SUBSTITUTED = ("lm_eval", "datasets")
-# The modules of these packages that have a substitute, and the harness's folder of tasks.
+# Modules of the harness and ``datasets`` that have a substitute, and the harness's folder of tasks.
 _SUBSTITUTE_MODULES = (
     *("lm_eval.utils", "lm_eval.tasks", "datasets", "lm_eval.filters.extraction"),
     *("lm_eval.api.filter", "lm_eval.api.metrics", "lm_eval.api.registry"),
@@ -41,26 +41,26 @@ _DRAWS = re.compile(rb"rand|shuffle|(?:from|import)[ \t]+(?:\.|lm_eval\.tasks)")
 _IMPORTED = re.compile(rb"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE)
 _SYS_PATH = b"sys.path"
 Roots = tuple[Path, ...]
-"""Folders of tasks: first that of a module, then others whose modules it may import."""
+"""Folders of tasks: a module's own folder first, then others from which the module may import."""
 _STARTS: dict[str, Any] = {}
-"""The state of ``random`` after the import of each module that draws: many tasks share a module imported once."""
+"""The state of ``random`` after the import of each module that draws; many tasks share a module imported once."""
 
 
 def installed_root() -> Path | None:
-    """Return the folder of tasks of the installed lm-eval, without importing it; None if it is not installed."""
+    """Return the tasks folder of the installed lm-eval without importing it, or None if lm-eval is not installed."""
     spec = importlib.util.find_spec("lm_eval")
     folders = (Path(place) / "tasks" for place in (spec and spec.submodule_search_locations) or ())
     return next((folder.resolve() for folder in folders if folder.is_dir()), None)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the modules of every registered package; the package is the first of its own roots."""
+    """Finds the modules of registered packages, each of which represents the first of its roots."""
 
     def __init__(self) -> None:
         self.roots: dict[str, Roots] = {}
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        """Return the spec of a module of a root: a file, or a folder as a package without a file."""
+        """Return the spec of a module in a root: a file, or a folder as a package."""
         package, *rest = name.split(".")
         if package not in self.roots:
             return None
@@ -79,7 +79,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
     """Loads a module, and rewrites its imports."""
 
     def get_code(self, fullname: str) -> Any:
-        """Return the module's code; write no cache beside the task file."""
+        """Return the module's code without writing a cache into the module's folder."""
         data = self.get_data(self.path)
         imports = _Imports(Path(self.path), _FINDER.roots[fullname.partition(".")[0]], data)
         tree = ast.fix_missing_locations(imports.visit(ast.parse(data, self.path)))
@@ -87,10 +87,10 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 
 class _Imports(ast.NodeTransformer):
-    """Replaces imports of the harness and ``datasets`` by substitutes, other missing modules by placeholders.
+    """Replaces imports of the harness and ``datasets`` with substitutes, and other missing modules with placeholders.
 
-    A file beside the module replaces a missing module of the same name. If the source inserts a folder into
-    ``sys.path``, the file also replaces an installed module.
+    A file in the module's folder, or in a folder above, replaces a missing module of the same name. If the module's
+    source inserts a folder into ``sys.path``, such a file also replaces an installed module.
     """
 
     def __init__(self, file: Path, roots: Roots, source: bytes) -> None:
@@ -101,7 +101,7 @@ class _Imports(ast.NodeTransformer):
         self._guarded = 0
 
     def visit_Try(self, node: ast.Try) -> Any:  # ast's name
-        # A module that catches a failing import must see it fail.
+        # A module that catches a failed import must see the failure.
         self._guarded += 1
         try:
             return self.generic_visit(node)
@@ -146,7 +146,7 @@ class _Imports(ast.NodeTransformer):
         return module_beside(name, self._file, self._roots) if is_wanted else ""
 
     def _is_lost(self, top: str) -> bool:
-        # A module that changes sys.path may import what is not found yet.
+        # A module that changes sys.path may import modules that cannot be found yet.
         return not self._guarded and not self._uses_path and is_missing(top)
 
 
@@ -162,13 +162,13 @@ def module_beside(name: str, file: Path, roots: Roots) -> str:
 
 
 def _own_name(name: str, names: Sequence[str], file: Path, roots: Roots) -> str:
-    """Return the module that replaces a module of the harness or ``datasets``, from which ``file`` imports ``names``.
+    """Return the replacement for a module of the harness or ``datasets``, from which ``file`` imports ``names``.
 
     Return "" for a module of tasks that is in no root.
     """
     if name == _TASKS or name.startswith(f"{_TASKS}."):
         parts, own, last = name.split(".")[2:], roots[0], installed_root()
-        # As in the harness, the installed folder counts, except for a checkout of the harness.
+        # As in the harness, the installed folder comes first, except for modules in a checkout of the harness.
         ordered = dict.fromkeys((own, last, *roots) if own.parts[-2:] == ("lm_eval", "tasks") else (last, *roots))
         root = next((each for each in ordered if each and _has(each.joinpath(*parts), names, file)), None)
         return ".".join([_registered((root, *(each for each in roots if each != root))), *parts]) if root else ""
@@ -187,7 +187,7 @@ def _has(place: Path, names: Sequence[str], file: Path) -> bool:
 
 
 def is_missing(top: str) -> bool:
-    """Return True if no package of that name is installed."""
+    """Return True if no package named ``top`` is installed."""
     try:
         return top not in sys.modules and importlib.util.find_spec(top) is None
     except (ImportError, ValueError):
@@ -215,7 +215,8 @@ _FINDER = _Finder()
 def function_of(ref: FunctionRef, roots: Roots) -> Callable[..., Any]:
     """Return the function that ``ref`` names in a file of its folder or of ``roots``, or in an installed module.
 
-    Raise RecordRefused that names a missing module or function. Callers check that the run trusts the file.
+    Raises RecordRefused, which names a missing module or function. Callers must check first that the run trusts the
+    file.
     """
     module = _imported(ref, roots)
     found = getattr(module, ref.name, None)
@@ -228,7 +229,7 @@ def function_of(ref: FunctionRef, roots: Roots) -> Callable[..., Any]:
 
 
 def start_of(function: Callable[..., Any]) -> Any:
-    """Return the state of ``random`` after the import of the function's module; None if the import drew nothing."""
+    """Return the state of ``random`` after the import of the function's module, or None if the import drew nothing."""
     return _STARTS.get(getattr(function, "__module__", ""))
 
 
@@ -285,15 +286,15 @@ def source_digest(refs: Sequence[FunctionRef]) -> str:
 
 
 def needs_of(ref: FunctionRef, roots: Roots) -> Sequence[str]:
-    """Return the third-party packages that a function's module imports, without running it.
+    """Return the third-party packages that a function's module imports, without running the module.
 
-    Raise RecordRefused if the module has no such function, or imports an unknown name of the harness.
+    Raises RecordRefused if the module has no such function, or imports an unknown name of the harness.
     """
     file = ref.file
     if not file.is_file():
         return () if ref.module.startswith(_SUBSTITUTE_MODULES) else (ref.module.partition(".")[0],)
     names, _ = _contents(file)
-    # A module that creates names at run time may have any name.
+    # A module that creates names at run time may define any name.
     if ref.name not in names and not names & {"*", "__getattr__"}:
         raise RecordRefused("bad_value", "!function", f"{ref.module} has no {ref.name}")
     packages, fault = _packages(file, _of(ref, roots))
@@ -356,8 +357,8 @@ def _names(node: ast.stmt) -> Iterator[str]:
 def seeded(seed: int = 0, other: int = 1234, start: Any = None) -> Iterator[Callable[[], bool]]:
     """Seed the random generators for the block; yield a function that returns True after a draw from one of them.
 
-    ``seed`` is for ``random``, ``other`` for numpy and torch; the defaults are the harness's. ``start``, a state of
-    ``random``, replaces ``seed``.
+    ``seed`` seeds ``random``, and ``other`` seeds numpy and torch; both defaults are the harness's. ``start``, a state
+    of ``random``, replaces ``seed``.
     """
     before = _states()
 

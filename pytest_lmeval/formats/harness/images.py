@@ -36,9 +36,9 @@ def _is_image(value: Any) -> bool:
 
 
 def with_images(messages: Sequence[Message], found: Sequence[Any], folder: Path) -> tuple[Message, ...]:
-    """Return a conversation with an image at each mark; raise RecordRefused if their numbers differ.
+    """Return a conversation with an image at each mark; raise RecordRefused for too many or too few images.
 
-    Without a mark, the images precede the last message's text. ``folder`` holds the task's file.
+    Without a mark, the images precede the last message's text. ``folder`` is the folder of the task's file.
     """
     images = [_media(each, number, folder) for number, each in enumerate(found)]
     count = sum(message.content.count(MARK) for message in messages)
@@ -63,7 +63,7 @@ def _marked(message: Message, images: Iterator[Media]) -> Message:
 
 
 def _media(value: Any, number: int, folder: Path) -> Media:
-    """Return an image from bytes, the struct that ``datasets`` stores, a Pillow image, or a path."""
+    """Return an image from bytes, a struct of ``datasets``, a Pillow image, or a path."""
     source = f"image {number + 1}"
     if isinstance(value, dict):
         value = value.get("bytes") or value.get("path")

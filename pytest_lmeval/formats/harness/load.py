@@ -47,8 +47,8 @@ _Parts = tuple[list[HarnessMetric], dict[str, list[Filter]], dict[str, Any]]
 class HarnessSettings:
     """The settings of a file for all its tasks.
 
-    ``data`` is the folder of the data. ``metric`` has the metric that decides, by task. ``examples`` has gate fields of
-    single examples, by ``TASK.DOCUMENT``.
+    ``data`` is the folder with the tasks' data. ``metric`` names the deciding metric of a task. ``examples`` has gate
+    fields of single examples, by ``TASK.DOCUMENT``.
     """
 
     chat: str = "off"
@@ -94,7 +94,7 @@ def _refused(refused: RecordRefused, line: int) -> LoadedFile:
 
 
 def _given(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the value of the key ``harness``; raise RecordRefused for unknown keys in it and values of wrong types."""
+    """Return the value of the key ``harness``; raise RecordRefused for unknown keys or values of wrong types."""
     given = document["harness"]
     given = {"tasks": given} if isinstance(given, list) else given
     other = next((key for key in document if key != "harness"), None)
@@ -139,7 +139,7 @@ def _settings(given: Mapping[str, Any], folder: Path, tasks: Iterable[str]) -> H
 
 
 def _roots(source: TaskSource, given: Any) -> list[Path]:
-    """Return the folders of task files that the key ``from`` names, by default that of the installed harness."""
+    """Return the folders of task files that the key ``from`` names, by default the folder of the installed harness."""
     names = given if isinstance(given, list) else [given]
     if given is None:
         roots = [root for root in (installed_root(),) if root]
@@ -157,7 +157,7 @@ def _roots(source: TaskSource, given: Any) -> list[Path]:
 def _loaded(source: TaskSource, resolver: Resolver, wanted: HarnessSettings) -> LoadedFile:
     tasks, errors, remarks = [], [], []
     for config in resolver.configs.values():
-        # The task's row lists the groups with metrics that contain the task.
+        # A task's row on the board lists the groups that contain the task and have metrics.
         groups = {name: of for name, of in resolver.groups.items() if of["metrics"] and config.name in of["tasks"]}
         try:
             task = make_task(source, config, wanted, groups)
@@ -177,10 +177,10 @@ def _loaded(source: TaskSource, resolver: Resolver, wanted: HarnessSettings) -> 
 
 
 def _without_metric(groups: Mapping[str, Mapping[str, Any]], tasks: Sequence[HarnessTask]) -> Iterator[str]:
-    """Yield a sentence for each metric of a group that none of the group's tasks has."""
+    """Yield a sentence for each metric of a group that no task of the group has."""
     for name, group in groups.items():
         members = [task for task in tasks if task.name in group["tasks"]]
-        # A function may return values of any name.
+        # A function may return values under any name.
         if any(
             task.config_of.get("process_results") or any(m.function for m in task.measurer.measures) for task in members
         ):
@@ -200,14 +200,14 @@ def _without_metric(groups: Mapping[str, Mapping[str, Any]], tasks: Sequence[Har
 def checked_parts(config: Config, call: Callable[..., Any]) -> _Parts:
     """Return the metrics, the pipelines and the fields of requests; raise RecordRefused for an invalid key.
 
-    ``call`` calls one of the task's own functions.
+    ``call`` runs one of the task's own functions.
     """
     check_config(config)
     return measures_of(config), pipelines(config.get("filter_list"), call, config.functions), generation_of(config)
 
 
 def make_task(source: TaskSource, config: Config, wanted: HarnessSettings, groups: Mapping[str, Any]) -> HarnessTask:
-    """Return the task of ``config``; raise RecordRefused or ScoringError if it cannot run."""
+    """Return the task of ``config``; raise RecordRefused or ScoringError if the task cannot run."""
     reader = Documents(config, ())
     measures, steps, generation = checked_parts(config, reader.call)
     trusts = source.options.trusts
@@ -335,7 +335,7 @@ def _decisive(
         return f"{metrics[0]},{filters[0]}"
     name = chosen if "," in chosen else f"{chosen},{filters[0]}"
     known = [f"{metric},{each}" for metric in metrics for each in filters]
-    # A function may return values of other names, which are known only after scoring.
+    # A function may return values under other names, which are known only after scoring.
     has_function = config.get("process_results") is not None or any(measure.function for measure in measures)
     is_open = has_function and name.rpartition(",")[2] in filters
     if name not in known and not is_open:

@@ -17,7 +17,7 @@ from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.metrics.parts.patterns import without
 from pytest_lmeval.metrics.parts.probability import softmax
 
-# For texts, these metrics pass target and result to the task's own aggregation.
+# For generated texts, these metrics pass the target and the result to the task's own aggregation.
 _PASSED_ON = ("acc", "acc_norm", "acc_bytes", "acc_mutual_info")
 RIGHT_OR_WRONG = frozenset({*_PASSED_ON, "exact_match"})
 # The default aggregations other than the mean.
@@ -37,7 +37,7 @@ _KNOWN = {
     "multiple_choice": (*_PASSED_ON, "exact_match", "f1", "mcc", "brier_score"),
     "generate_until": ("exact_match", *sorted(_PAIRS), "bypass"),
 }
-# The number of known metrics, from the first one, that are the default of each output type.
+# The number of metrics, from the start of ``_KNOWN``, that are the default of an output type.
 _USUAL = {"loglikelihood": 2, "loglikelihood_rolling": 3, "multiple_choice": 2, "generate_until": 1}
 _MATCH_OPTIONS = ("regexes_to_ignore", "ignore_case", "ignore_punctuation", "ignore_numbers")
 _NOT_OPTIONS = frozenset({"metric", "aggregation", "higher_is_better", "hf_evaluate", "weight_by_size"})
@@ -50,7 +50,10 @@ ByMetric = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class HarnessMetric:
-    """One metric of a task; ``function`` and ``aggregation`` may be the task's own functions."""
+    """One metric of a task.
+
+    ``function`` and ``aggregation`` may be the task's own functions.
+    """
 
     name: str
     function: FunctionRef | None
@@ -60,7 +63,7 @@ class HarnessMetric:
 
 
 def measures_of(config: Config) -> list[HarnessMetric]:
-    """Return the metrics of a task; raise RecordRefused for an unknown one."""
+    """Return the metrics of a task; raise RecordRefused for an unknown metric."""
     given = config.get("metric_list")
     if given is None:
         given = [{"metric": name} for name in _KNOWN[config.output_type][: _USUAL[config.output_type]]]
@@ -102,7 +105,7 @@ def _measure(config: Config, given: Any) -> HarnessMetric:
 
 @dataclass(frozen=True, slots=True)
 class Measurer:
-    """Computes values for the documents of one task, which aggregations then take."""
+    """Computes the metric values of a task's documents, which aggregations then combine."""
 
     config: Config
     documents: Documents
@@ -111,9 +114,10 @@ class Measurer:
     has_targets: bool = False
 
     def of(self, row: Row, results: Sequence[Any], sources: dict[str, str] | None = None) -> ByMetric:
-        """Return the values for ``row`` by metric; ``results`` has a pipeline's result for each request.
+        """Return the values for ``row`` by metric.
 
-        The function of a metric may return values of other names: ``sources`` then gets the metric of each such name.
+        ``results`` has a pipeline's result for each request. If a metric's function returns values under other names,
+        ``sources`` receives the metric of each such name.
         """
         own, kind = self.config.get("process_results"), self.config.output_type
         if own is not None:
@@ -190,7 +194,7 @@ class Measurer:
             try:
                 return self.documents.call(measure.function, references=[gold], predictions=[result], **measure.options)
             except ScoringError as error:
-                # Some functions take target and result in one list instead.
+                # Some functions take the target and the result as one list instead.
                 if not isinstance(error.__cause__, TypeError):
                     raise
                 return self.documents.call(measure.function, [gold, result])
@@ -226,7 +230,7 @@ def _best(values: Sequence[float]) -> int:
 
 
 def _divided(totals: Sequence[float], sizes: Iterable[int]) -> list[float]:
-    # For an empty option, the sign of its total decides.
+    # An empty option gets an infinite value with the sign of its total, or NaN for 0.
     return [
         total / size if size else (math.nan if total == 0 else math.copysign(math.inf, total))
         for total, size in zip(totals, sizes, strict=True)

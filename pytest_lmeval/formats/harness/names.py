@@ -1,6 +1,6 @@
-"""Find the files of tasks, groups and tags by name, and read the keys of their tasks.
+"""Find the files of tasks, groups and tags by name, and read the keys of the tasks.
 
-A search through bytes builds the index, because folders often have thousands of files.
+To index thousands of files fast, the module searches their bytes and parses few of them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _Above = tuple[str, ...]
 class Index:
     """The paths of tasks and of groups by name, and the sorted names of each tag's tasks.
 
-    ``duplicates`` has the first two paths of each name that several files define, ``misnamed`` the paths of the names
+    ``duplicates`` has the first two paths of each name that several files define. ``misnamed`` has the paths of names
     in files whose suffix the harness does not read.
     """
 
@@ -78,11 +78,11 @@ def index_of(root: Path) -> Index:
 
 @dataclass(slots=True)
 class Resolver:
-    """Resolves names by the folders ``roots``, and collects the results in ``configs`` and ``groups``, in order.
+    """Resolves names in the folders ``roots``, and collects the results in ``configs`` and ``groups``, in order.
 
-    If several folders have a name, the first folder counts. The installed harness comes last, and is searched only for
-    names that no other folder has. Each group has ``tasks``, the names of all its tasks, and ``metrics``, its metrics
-    over them.
+    If several folders define a name, the first folder wins. The installed harness comes last, and is searched only for
+    names that no other folder has. A group has ``tasks``, the names of all its tasks, and ``metrics``, the metrics over
+    these tasks.
     """
 
     roots: Sequence[Path]
@@ -106,7 +106,7 @@ class Resolver:
             raise RecordRefused("bad_value", "harness.tasks", detail)
 
     def _at(self, root: Path) -> Index:
-        """Return the index of a folder, made when it is needed."""
+        """Return the index of a folder, which the first call makes."""
         if root not in self.indexes:
             self.indexes[root] = index_of(root)
         return self.indexes[root]
@@ -153,7 +153,10 @@ class Resolver:
             raise RecordRefused("missing_required", "task", f"{path.name}: expected the name of a task or a group")
 
     def _named(self, name: str, more: _Keys, above: _Above, alias: Any = None) -> list[str]:
-        """Add the task, group or tag called ``name``, which is in an index; ``alias`` renames a task."""
+        """Add the task, group or tag called ``name``, which is in an index.
+
+        An ``alias`` renames a task.
+        """
         index = self._index(name)
         assert index is not None
         if name in index.duplicates:
@@ -198,7 +201,7 @@ class Resolver:
         return tasks
 
     def _member(self, given: Any, path: Path, over: _Keys, above: _Above) -> list[str]:
-        """Add a member of the last group ``above``, in the file at ``path``; the member's keys override ``over``."""
+        """Add a member of the last group in ``above``, in the file at ``path``; the member's keys override ``over``."""
         group, keys = above[-1], {"task": given} if isinstance(given, str) else given
         if not isinstance(keys, dict) or not ("task" in keys or "group" in keys):
             raise RecordRefused("bad_value", "task", f"{group}: expected a name, task or group, got {given!r:.80}")
@@ -211,7 +214,7 @@ class Resolver:
         if index is not None and (kind == "task" or name in index.groups):
             return self._named(name, more, above)
         if kind == "group":
-            # For a group that is defined in place, the keys of the group around it count.
+            # For a group that is defined inside another group, the keys of the outer group count.
             return self._group(f"{group}::{name}", path, keys, over, above)
         if isinstance(given, str):
             raise RecordRefused("bad_value", "task", f"the group {group} has the member {name!r}, which does not exist")
@@ -233,7 +236,7 @@ def _metrics(group: str, document: _Keys) -> Iterator[dict[str, Any]]:
 
 
 def search(data: bytes) -> dict[str, Any]:
-    """Return the names at the root of a file, found by searching its bytes; parse a file of unusual form."""
+    """Return the names at the root of a file by searching its bytes; parse the file only if its form is unusual."""
     if data.lstrip().startswith(b"{"):
         return _parsed(data)
     found: dict[str, Any] = {}
@@ -282,7 +285,7 @@ def _files(folder: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _names(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the fields of the index; if several files define a name, use the first one."""
+    """Return the fields of the index; if several files define a name, use the first file."""
     tasks: dict[str, str] = {}
     groups: dict[str, str] = {}
     tags: dict[str, set[str]] = {}

@@ -18,13 +18,13 @@ from pytest_lmeval.types import Example, Generate, Message
 SEED = 1234
 _MOST_MADE = 10_000
 _Pairs = tuple[list[list[str]], list[int | None]]
-"""Pairs of context and continuation, and the number of each pair's context; None for an empty context."""
+"""Pairs of context and continuation, and the number of each pair's context, or None for an empty context."""
 _Part = tuple[Message, str]
 """A message, and the delimiter that follows it in plain text."""
 
 
 class Shots:
-    """Draws the few-shot examples of each row, row by row, since a draw depends on all earlier draws."""
+    """Draws the few-shot examples row by row, since a draw depends on all earlier draws."""
 
     def __init__(self, sampler: str, pool: Sequence[Row], count: int, drops_itself: bool) -> None:
         self._sampler, self._pool, self._count, self._drops_itself = sampler, [*pool], count, drops_itself
@@ -59,7 +59,7 @@ class Shots:
 class Maker:
     """Makes the examples of one task; few-shot examples depend on the rows before the example.
 
-    ``chat`` is ``off``, ``multiturn`` or ``single``; ``system`` is an instruction before everything else. If
+    ``chat`` is ``off``, ``multiturn`` or ``single``. ``system`` is an instruction that precedes everything else. If
     ``has_inputs`` is true, the choices are the inputs. ``own`` has the gate fields of single examples by place, and
     ``missed`` has the targets that are not choices.
     """
@@ -182,7 +182,10 @@ def _text_of(parts: Sequence[_Part]) -> str:
 
 
 def _messages_of(parts: Sequence[_Part], chat: str) -> tuple[Message, ...]:
-    """Return a context as messages; ``single`` joins all turns except the beginning of the answer."""
+    """Return a context as messages.
+
+    If ``chat`` is ``single``, join all turns except the beginning of the answer.
+    """
     messages = [message for message, _ in parts]
     if chat == "single":
         start = int(messages[0].role == "system")

@@ -1,6 +1,6 @@
-"""Rows with the methods of ``datasets.Dataset``, which functions of task files call.
+"""Rows with the methods of ``datasets.Dataset`` that functions of task files call.
 
-As with ``datasets``, each column has one type of numbers.
+As in ``datasets``, each column has one type of numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _METHODS = (
 class Table(Sequence[Row]):
     """Rows in order, with the methods of ``datasets.Dataset`` that read them. Reading a row returns a copy.
 
-    ``first`` is the first split of the data: its columns decide which columns of other splits have floats.
+    ``first`` is the first split of the data, whose columns decide which columns of other splits have floats.
     """
 
     def __init__(self, rows: Iterable[Mapping[str, Any]], first: Table | None = None) -> None:
@@ -42,7 +42,7 @@ class Table(Sequence[Row]):
 
     @property
     def features(self) -> dict[str, Any]:
-        """The names of the columns, each with None: their types are unknown."""
+        """The names of the columns, each mapped to None because its type is unknown."""
         return dict.fromkeys(self.column_names)
 
     @property
@@ -74,13 +74,13 @@ class Table(Sequence[Row]):
         return [*self]
 
     def to_pandas(self, **options: Any) -> Any:
-        """Return the rows as a frame of pandas, with the types that pyarrow gives the columns."""
+        """Return the rows as a pandas DataFrame, with the column types that pyarrow chooses."""
         _check("to_pandas", options)
         return _arrow().Table.from_pylist(self._rows).to_pandas()
 
 
 class RowSet(Table):
-    """A table with the methods of ``datasets.Dataset`` that return new rows; they never change existing ones."""
+    """A table with the methods of ``datasets.Dataset`` that return new rows and leave existing rows unchanged."""
 
     @classmethod
     def from_list(cls, rows: Sequence[Mapping[str, Any]], **_: Any) -> Self:
@@ -92,7 +92,7 @@ class RowSet(Table):
 
     @classmethod
     def from_pandas(cls, frame: Any, preserve_index: bool | None = None, **_: Any) -> Self:
-        """Return the rows of a frame, in which a missing value is None and a selected index is a column."""
+        """Return the rows of a pandas DataFrame; a missing value becomes None, and a preserved index a column."""
         return cls(_arrow().Table.from_pandas(frame, preserve_index=preserve_index).to_pylist())
 
     def map(
@@ -168,12 +168,12 @@ class RowSet(Table):
 
 
 def _called_with(rows: RowSet, with_indices: bool) -> Iterator[tuple[Any, ...]]:
-    """Yield the arguments of a function for each row: the row and, if ``with_indices``, its place."""
+    """Yield the arguments of a function for each row: the row and, if ``with_indices`` is true, the row's place."""
     return ((row, place) if with_indices else (row,) for place, row in enumerate(rows))
 
 
 def _check(method: str, options: Mapping[str, Any]) -> None:
-    """Raise TypeError for an option that could change the result; options for speed and progress cannot."""
+    """Raise TypeError for any option except those for speed and progress, which cannot change the result."""
     if unknown := sorted(options.keys() - _WITHOUT_EFFECT):
         raise TypeError(f"{method} of the rows of a task file takes no {unknown[0]!r}")
 

@@ -1,4 +1,4 @@
-"""Check the tasks of a folder without reading their data, and import their modules only on request."""
+"""Check the tasks of a folder without reading their data; import the tasks' modules only on request."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ _LOOK = 40
 
 @dataclass(frozen=True, slots=True)
 class StaticCheck:
-    """A task, its file, and the fault that prevents it from running, or "" if no fault was found.
+    """A task, its file, and the fault that prevents the task from running ("" for no fault).
 
-    ``needs`` has the third-party packages that its functions import; ``has_code`` is true if the task has functions.
+    ``needs`` has the third-party packages that the task's functions import. ``has_code`` is true if the task has
+    functions.
     """
 
     name: str
@@ -47,8 +48,8 @@ def is_harness_folder(folder: Path) -> bool:
 class FolderCheck:
     """The checks of a folder's tasks, by name.
 
-    ``modules`` has each module whose functions the tasks name: None if it was not imported, else the fault of its
-    import. ``misnamed`` has the files of tasks that are not read, because their names end in ``.yml``.
+    ``modules`` maps each module whose functions the tasks name to its import fault, or to None if it was not imported.
+    ``misnamed`` has the task files that the harness does not read because their names end in ``.yml``.
     """
 
     tasks: Sequence[StaticCheck]
@@ -59,9 +60,9 @@ class FolderCheck:
 def check_folder(
     folder: Path, trusts: Callable[[Path], bool] | None, progress: Callable[[int, int], object]
 ) -> FolderCheck:
-    """Check every task in the folder; import the modules with functions that ``trusts``, if given, accepts.
+    """Check every task in the folder; if ``trusts`` is given, import the function modules that it accepts.
 
-    ``progress`` is called with the number of checked tasks, and the number of all tasks.
+    Calls ``progress`` with the number of checked tasks and the number of all tasks.
     """
     index = index_of(folder)
     modules: dict[Path, str | None] = {}
@@ -98,7 +99,7 @@ def _checked(
 
 def _import_fault(ref: FunctionRef, roots: Roots) -> str:
     try:
-        # The module may print, but standard output is the report.
+        # The module may print, but only the report may go to standard output.
         with redirect_stdout(sys.stderr):
             function_of(ref, roots)
     except RecordRefused as refused:

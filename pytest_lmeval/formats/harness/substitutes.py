@@ -1,4 +1,4 @@
-"""Substitutes for ``lm_eval`` and ``datasets``, in one module: the few names that most functions of task files import.
+"""Substitutes for the few names of ``lm_eval`` and ``datasets`` that most functions of task files import.
 
 Neither package has to be installed.
 """
@@ -55,7 +55,7 @@ def softmax(values: Iterable[float]) -> list[float]:
 
 
 def weighted_f1_score(items: Iterable[tuple[Any, Any]]) -> float:
-    """Return the mean F1 of all gold labels, each weighted by how often it is gold."""
+    """Return the mean F1 of all gold labels, each weighted by its frequency."""
     pairs = [*items]
     golds = [gold for gold, _ in pairs]
     return sum(golds.count(label) * f1_of(pairs, label) for label in sorted(set(golds), key=str)) / len(pairs)
@@ -67,7 +67,7 @@ def metric_max_over_ground_truths(metric_fn: Callable[..., Any], prediction: Any
 
 
 def register_filter(name: str) -> Callable[[Any], Any]:
-    """Return a decorator that does nothing: the reader of filters finds registered classes in the source."""
+    """Return a decorator that does nothing; ``filters`` finds registered classes in the source instead."""
     return lambda decorated: decorated
 
 
@@ -78,7 +78,7 @@ class BaseFilter:
         pass
 
     def apply(self, resps: Iterable[Sequence[Any]], docs: Sequence[Any]) -> Iterable[Any]:
-        """Return the responses unchanged; filters override this method."""
+        """Return the responses unchanged; subclasses override this method."""
         return resps
 
 

@@ -46,7 +46,7 @@ from pytest_lmeval.types import (
 DETAILS = MEASURES
 """The key of an example's details that has the values by metric and filter."""
 _SOURCES = "returned_by"
-"""The key of details with the metrics whose functions returned values of other names, by name."""
+"""The key of details that maps each unexpected name of a value to the metric whose function returned it."""
 _DECIDES = "decides"
 """The key of details with the name of the value that is the score, if a function returned no value of the metric."""
 
@@ -56,9 +56,8 @@ class HarnessTask(Task):
     """A task whose examples are the documents of a data set.
 
     An example's ``metadata`` has ``place``, the number of its row, and ``pairs``, the contexts and continuations of
-    log-likelihoods. ``decisive`` names the metric and the filter that give the score. Hashes of content include
-    ``facts``. ``generation`` has the fields of requests for texts, ``missed`` the targets that are not choices, by
-    place.
+    log-likelihoods. ``decisive`` names the metric and the filter that give the score. Content hashes include ``facts``.
+    ``generation`` has the fields of generation requests. ``missed`` has the targets that are not choices, by place.
     """
 
     name: str
@@ -81,7 +80,7 @@ class HarnessTask(Task):
 
     @property
     def remarks(self) -> Iterator[str]:
-        """Likely mistakes in the task's documents, which it scores as the harness does."""
+        """Likely mistakes in the documents, which the task scores as the harness does."""
         if self.missed:
             first = min(self.missed)
             found = f"{self.name}: documents whose target is not one of their choices: {len(self.missed):,}, first"
@@ -94,12 +93,12 @@ class HarnessTask(Task):
 
     @property
     def score_metric(self) -> str:
-        """The metric that is the task's score, if its own aggregation may use values that are not numbers; else ""."""
+        """The deciding metric if a function of the task aggregates its values, else ""."""
         return self.metric if isinstance(self._rules(self.decisive.rpartition(",")[0], {})[0], FunctionRef) else ""
 
     @property
     def keywords(self) -> tuple[str, ...]:
-        """The words that ``-k`` selects by: groups, tags and the output type."""
+        """The words by which ``-k`` selects the task: groups, tags and the output type."""
         config = self.config_of
         return (*config.groups, *map(str, listed(config.get("tag"))), config.output_type)
 
@@ -119,7 +118,7 @@ class HarnessTask(Task):
         return [*self.own_metrics]
 
     def prepared(self, adapter: Any) -> HarnessTask:
-        """Return the task; raise UsageError if ``adapter`` does not support its generation options."""
+        """Return the task; raise UsageError if ``adapter`` does not support the task's generation options."""
         taken = AdapterFacts.of(adapter).request_options
         asked = {} if self.needs else self.generation["options"]
         lacking = [] if ANY_OPTION in taken else [name for name in asked if name not in taken]
@@ -181,7 +180,8 @@ class HarnessTask(Task):
     def _deciding(self, values: ByMetric) -> str:
         """Return the name of the value that is the score; raise ScoringError if it is missing.
 
-        Functions may return values under unexpected names: by default, the first value with its filter counts.
+        If a function returns only unexpected names, the first value after the first filter decides, unless the file
+        names a metric.
         """
         if self.decisive in values:
             return self.decisive
@@ -192,7 +192,10 @@ class HarnessTask(Task):
         return first
 
     def _rules(self, metric: str, sources: Mapping[str, str]) -> tuple[str | FunctionRef, bool]:
-        """Return the aggregation of a metric, and whether higher is better; ``sources`` has the metrics of names."""
+        """Return the aggregation of a metric, and True if higher values are better.
+
+        ``sources`` has the metric of each unexpected name.
+        """
         known = {measure.name: measure for measure in self.measurer.measures}
         measure = known.get(metric) or known.get(sources.get(metric, ""))
         return (measure.aggregation, measure.higher_is_better) if measure else ("mean", True)
@@ -211,7 +214,7 @@ class HarnessTask(Task):
         return [[(option.total, option.greedy)] for option in found.options], found.record()
 
     def aggregate(self, results: Sequence[ExampleResult]) -> Mapping[str, Any]:
-        """Return every metric over the documents in order; the notes have the standard errors."""
+        """Return every metric over all documents; the notes have the standard errors."""
         ordered = sorted((each for each in results if DETAILS in each.details), key=lambda each: int(each.id))
         columns: dict[str, list[Any]] = {}
         sources: dict[str, str] = {}
@@ -243,7 +246,7 @@ class HarnessTask(Task):
         }
 
     def threshold(self, example: Example) -> float | None:
-        """Return 1.0 for a right-or-wrong metric, else 0.0, since no value of another metric means right."""
+        """Return 1.0 for a right-or-wrong metric, else 0.0, since no value of a graded metric means right."""
         return 1.0 if self.decisive.rpartition(",")[0] in RIGHT_OR_WRONG else 0.0
 
     def metric_name(self, example: Example) -> str:

@@ -1,4 +1,4 @@
-"""Find JSONL files that are not tasks but data, which a Python file beside or above them reads."""
+"""Find JSONL files that are not tasks but data for a Python file in the same folder or a folder above."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_lmeval.data.rows import SUFFIXES
 from pytest_lmeval.errors import RecordRefused
 from pytest_lmeval.formats import compact, spec
 
-# The depth of data below the file that names it: an owner, a data set, a subject.
+# The number of folders to search upwards, since data may be in OWNER/DATA_SET/SUBJECT.
 _LEVELS = 4
 _LONGEST_LOOK = 1 << 20
 _FIELDS = compact.FIELDS | set(spec.REQUIRED)
@@ -22,11 +22,11 @@ _MOST_KEYS = 5
 
 
 def is_data(path: Path) -> bool:
-    """Return True if a Python file names the file, or a folder that contains it, as its data.
+    """Return True if a Python file names ``path``, or a folder that contains it, as data.
 
-    The name is a plain string. In a ``task_*.py``, the name comes after ``DATASET_PATH =``, is an argument of
+    Only a plain string counts as a name. In a ``task_*.py``, the name comes after ``DATASET_PATH =``, is an argument of
     ``load_dataset``, or has the suffix of a data file. In other files, the name is the argument ``data`` of
-    ``eval_task``. The Python files are read, not run.
+    ``eval_task``. This function reads the Python files but does not run them.
     """
     file = path.absolute()
     return any(file.is_relative_to(data) for folder in file.parents[:_LEVELS] for data in _named_below(folder))
@@ -35,7 +35,8 @@ def is_data(path: Path) -> bool:
 def rows_of_others(path: Path, data: bytes) -> str:
     """Return why a JSONL file is probably data that a ``task_*.py`` opens by a computed path, or "".
 
-    A file is probably such data if no record has a field of a task's record, and a ``task_*.py`` is beside or above it.
+    A file is probably data if no record has a field of task records, and a ``task_*.py`` is in its folder or a folder
+    above.
     """
     files = [file for folder in path.absolute().parents[:_LEVELS] for file in sorted(folder.glob("task_*.py"))]
     if not files:
@@ -56,7 +57,7 @@ def rows_of_others(path: Path, data: bytes) -> str:
 
 
 def _mentions(file: Path, path: Path) -> bool:
-    """Return True if a Python file quotes the name of the data file, or of a folder on the way to it."""
+    """Return True if a Python file quotes the name of the data file, or of a folder on the path to it."""
     try:
         text = file.read_text("utf-8", "replace")
     except OSError:
@@ -78,7 +79,7 @@ def _named_below(folder: Path) -> Iterator[Path]:
                 found = find(text, folder)
             except RecordRefused:
                 continue
-            # A path to the Python file's own folder names its tasks, too.
+            # Skip a folder that contains the Python file, because the folder has tasks, too.
             if found is not None and not file.is_relative_to(found.resolve()):
                 yield found
 

@@ -66,7 +66,7 @@ def _with_few_shots(kind: type[BaseTask[Any]], field: str, asked: int) -> BaseTa
 def build_completion_task(
     task: BaseTask[Any], module: TaskModule, line: int, source: TaskSource, registry: Registry
 ) -> CompletionTask:
-    """Return the task of a run; raise RecordRefused, with class and field, for the first fault."""
+    """Return a run's task; raise RecordRefused, which names the class and the field, for the first fault."""
     task._folder = module.path.parent
     try:
         _check(task)
@@ -145,7 +145,7 @@ def _check_names(kind: type[BaseTask[Any]], response_type: ResponseType) -> None
             detail = f"{response_type} tasks need this method{_misspelt(method, kind)}"
             raise RecordRefused("missing_required", method, detail)
     for name in sorted(_KNOWN - set(_own_names(kind))):
-        # A misspelt name would have no effect, and no error.
+        # A misspelt name would have no effect and raise no error.
         if hint := _misspelt(name, kind, _NEARLY):
             raise RecordRefused("unknown_field", name, f"is not set{hint}")
 
@@ -191,7 +191,7 @@ def _check_measures(task: BaseTask[Any], measures: Sequence[Measure]) -> None:
 
 
 def _open(task: BaseTask[Any]) -> Mapping[str, Splits]:
-    """Return the splits of each subject; under ``""`` if the data are not divided by subject."""
+    """Return the splits by subject; the only key is ``""`` if the data are not divided by subject."""
     if any(_overrides(type(task), name) for name in ("_load_dataset", "_load_hf_dataset", "_shuffle_splits")):
         return loaded_parts(task)
     subjects = [subject_name(each) for each in task.SUBJECTS]

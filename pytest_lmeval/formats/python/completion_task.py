@@ -97,7 +97,7 @@ class ExampleMaker:
         if self.task.RESPONSE_TYPE != ResponseType.LOGLIKELIHOODS:
             return
         field, targets, completions = self._field("_get_possible_completions"), _targets(sample), _options(sample)
-        # A probability needs one text, a choice needs two.
+        # A probability needs one text; a choice needs two.
         fewest = 1 if all(measure.name == BYTE_PROBABILITY for measure in self.measures) else 2
         if len(set(completions)) < fewest or not all(completions):
             wanted = "at least one text" if fewest == 1 else "two different texts or more"
@@ -113,7 +113,7 @@ class ExampleMaker:
 class CompletionTask(Task):
     """Requests a completion for each sample, or the probabilities of possible completions, and scores the responses.
 
-    ``dataset`` describes the data: their ``path``, their ``revision`` and their ``sha256``.
+    ``dataset`` has the ``path``, the ``revision`` and the ``sha256`` of the data.
     """
 
     name: str
@@ -135,7 +135,7 @@ class CompletionTask(Task):
 
     @property
     def needs(self) -> str:
-        """The method that an adapter must have: ``loglikelihood``, or "" for none."""
+        """The adapter method that the task needs, which is ``loglikelihood`` or ""."""
         return "loglikelihood" if self.task.RESPONSE_TYPE == ResponseType.LOGLIKELIHOODS else ""
 
     @property
@@ -163,7 +163,7 @@ class CompletionTask(Task):
             return measured(self.measures, self._predicted(example, responses), tools)
 
     def judges(self, example: Example) -> Sequence[str]:
-        """Return the ``MODEL_KEY`` of each metric that asks a judge; "" means the judge of the run."""
+        """Return the ``MODEL_KEY`` of each metric that asks a judge, or "" for the judge of the run."""
         return [measure.judge.MODEL_KEY for measure in self.measures if measure.judge is not None]
 
     def judge_requests(self, example: Example, responses: Sequence[Response]) -> Sequence[Generate] | None:
@@ -175,7 +175,7 @@ class CompletionTask(Task):
         return [question(metric, answer).first for metric in asking]
 
     def threshold(self, example: Example) -> float | None:
-        """Return the ``THRESHOLD`` of the class, by default the threshold of the first metric."""
+        """Return the ``THRESHOLD`` of the class, by default the first metric's threshold."""
         own = self.task.THRESHOLD
         return self.measures[0].metric.threshold if own is None else own
 
@@ -203,7 +203,7 @@ class CompletionTask(Task):
         held = self.held[example.id]
         (completion,) = responses
         assert isinstance(completion, Completion)
-        # A run has already cut the completion; other callers may not have cut it.
+        # A run has already cut the completion at its first stop sequence, but other callers may not have done so.
         text = completion.text[: first_stop(completion.text, self.task.stop_sequences or ())]
         name = f"{type(self.task).__name__}.post_process_generated_completion"
         prediction = scored(name, self.task.post_process_generated_completion, text, held.sample)

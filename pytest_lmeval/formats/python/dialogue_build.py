@@ -26,14 +26,14 @@ def lacking(kind: type[Task]) -> list[str]:
 
 
 def trains_only(kind: type[Task]) -> bool:
-    """Return True if a class has conversations only for training, and no evaluation."""
+    """Return True if a class has conversations for training only, without an evaluation."""
     return set(lacking(kind)) == {"eval_type", "evaluate"}
 
 
 def build_dialogue_task(
     task: Task, name: str, module: TaskModule, line: int, source: TaskSource
 ) -> DialogueTask | MixtureTask:
-    """Return the task of a run; raise RecordRefused, with class and field, for the first fault."""
+    """Return a run's task; raise RecordRefused, which names the class and the field, for the first fault."""
     if isinstance(task, TaskSequence):
         return _mixture(task, name, module, line, source)
     kind = type(task).__name__
@@ -77,7 +77,7 @@ def _of_subjects(
         try:
             subject = maker(index).category
         except RecordRefused:
-            subject = ""  # keep the example: the check reports it
+            subject = ""  # keep the example: the later check reports the fault
         names.add(subject)
         if not subject or subject in asked:
             kept.append(index)
@@ -105,7 +105,7 @@ def _sha256(task: Task, module: TaskModule) -> str:
     digest = hashlib.sha256(module.sha256.encode())
     for part in task.tasks if isinstance(task, TaskSequence) else (task,):
         for value in vars(part).values():
-            # Local rows have a hash of their files, rows of the datasets library a hash of their origin.
+            # Local rows have a hash of their files; rows of the datasets library have a fingerprint.
             known = getattr(value, "sha256", None) or getattr(value, "_fingerprint", None)
             if isinstance(known, str):
                 digest.update(known.encode())

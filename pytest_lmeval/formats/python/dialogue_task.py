@@ -37,7 +37,7 @@ class DialogueMaker:
     held: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __call__(self, index: int) -> Example:
-        """Return the example of conversation number ``index``; raise RecordRefused if it is not valid."""
+        """Return the example of conversation number ``index``; raise RecordRefused if the conversation is not valid."""
         name = f"{type(self.task).__name__}.get_example"
         given = called(name, self.task.get_example, index)
         if not isinstance(given, Mapping):
@@ -78,7 +78,7 @@ class DialogueMaker:
 class DialogueTask(Task):
     """Requests the next turn of each conversation, or the most probable letter, which the user's class evaluates.
 
-    ``by_probability`` is true once the adapter is known to compute log-probabilities.
+    ``by_probability`` is true if the adapter computes log-probabilities; :meth:`prepared` sets it.
     """
 
     name: str
@@ -99,7 +99,7 @@ class DialogueTask(Task):
         return self.task.eval_type == "categorical"
 
     def prepared(self, adapter: Any) -> DialogueTask:
-        """Return the task for ``adapter``, which compares probabilities of letters if the adapter computes them."""
+        """Return the task for ``adapter``; the task compares probabilities of letters if the adapter computes them."""
         if not (self.is_categorical and "loglikelihood" in AdapterFacts.of(adapter).methods):
             return self
         return replace(self, by_probability=True)
@@ -115,7 +115,7 @@ class DialogueTask(Task):
         return (Generate(prompt, self.name, example.id, stop=stop, max_tokens=self.task.max_tokens),)
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
-        """Return the result of ``evaluate`` for the turn or the letter; 0 if the answer has no letter."""
+        """Return the result of ``evaluate`` for the turn or the letter, or 0 if the answer has no letter."""
         talk = self.held[example.id]
         if self.by_probability:
             options = ranked(responses, talk["letters"])
@@ -140,7 +140,7 @@ class DialogueTask(Task):
         return self.metric
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return the conversation's other fields, the kind of request, and a hash of the task file's code."""
+        """Return the conversation without its messages, the kind of request, and a hash of the task file's code."""
         rest = {key: value for key, value in self.held[example.id].items() if key != "messages"}
         how = "probability" if self.by_probability else self.task.eval_type
         return {"conversation": json_of(rest), "asked": how, "code": self.code}
@@ -148,8 +148,8 @@ class DialogueTask(Task):
     def unprompted(self, example: Example) -> Mapping[str, Any]:
         """Return the fields of :meth:`scoring` and the answer, with a hash of the code without ``get_example``.
 
-        If turns have further keys, or values are not JSON, only equal code guarantees equal conversations. Then the
-        hash covers all code.
+        If turns have further keys, or values are not JSON, the hash covers all code, since only equal code guarantees
+        equal conversations.
         """
         *asked, answer = self.held[example.id]["messages"]
         rest = {key: value for key, value in self.held[example.id].items() if key != "messages"}
@@ -192,7 +192,7 @@ def _message(turn: Any, field: str) -> Message:
 def _content(content: Any, field: str) -> str:
     if isinstance(content, str):
         return content
-    # Parts of other kinds, such as calls of tools, are refused.
+    # Refuse parts of other kinds, such as tool calls.
     if isinstance(content, list) and all(isinstance(part, Mapping) for part in content):
         texts = [part.get("text") for part in content]
         if content and all(isinstance(text, str) for text in texts):

@@ -11,7 +11,10 @@ from pytest_lmeval.types import Example, RecordError
 
 
 class Examples(Sequence[Example]):
-    """The examples at ``indices`` of some data; ``make(index)`` returns an example or raises RecordRefused."""
+    """The examples at ``indices`` of a task's data.
+
+    ``make(index)`` returns an example or raises RecordRefused.
+    """
 
     def __init__(self, make: Callable[[int], Example], indices: Iterable[int], line: int) -> None:
         self._make = make
@@ -28,7 +31,7 @@ class Examples(Sequence[Example]):
     @overload
     def __getitem__(self, place: slice) -> Sequence[Example]: ...
     def __getitem__(self, place: int | slice) -> Example | Sequence[Example]:
-        """Return one example or a slice of the examples; raise RecordRefused if one cannot be made."""
+        """Return one example or a slice of the examples; raise RecordRefused if an example cannot be made."""
         if isinstance(place, slice):
             return [self.at(index) for index in self._indices[place]]
         return self.at(self._indices[place])
@@ -38,11 +41,11 @@ class Examples(Sequence[Example]):
 
     @property
     def indices(self) -> Sequence[int]:
-        """The places in the data, in order."""
+        """The places of the examples in the data, in order."""
         return self._indices
 
     def at(self, index: int) -> Example:
-        """Return the example at ``index`` of the data; raise RecordRefused if it cannot be made."""
+        """Return the example at ``index`` of the data; raise RecordRefused if the example cannot be made."""
         if index not in self._made:
             example = self._make(index)
             if example.id in self._index_of:
@@ -55,8 +58,8 @@ class Examples(Sequence[Example]):
     def check(self, used: Callable[[int], Sequence[int]] = range) -> list[RecordError]:
         """Make the examples that a run uses; drop the examples that cannot be made, and return their errors.
 
-        ``used`` takes the number of examples and returns the places to use; it is called again after a drop. Equal
-        errors are one error, which counts the examples.
+        ``used`` takes the number of examples and returns the places to use. After a drop, the method calls ``used``
+        again. Equal errors become one error, which counts the examples.
         """
         faults: dict[tuple[str, str, str], list[str]] = {}
         while refused := self._refused([self._indices[place] for place in used(len(self._indices))]):
@@ -81,7 +84,7 @@ class Examples(Sequence[Example]):
 
 
 def id_of(given: object, index: int, subject: str = "") -> str:
-    """Return the id of an item; the default has its place, and its ``subject`` if that has separate splits."""
+    """Return the id of an item, by default its ``subject`` (or ``ex``) and its place."""
     if given is None:
         return f"{subject or 'ex'}-{index}"
     if is_whole(given):

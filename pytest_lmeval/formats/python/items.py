@@ -26,7 +26,7 @@ _SEED = 42
 
 @dataclass(frozen=True, slots=True)
 class ItemIndex:
-    """The place of an item: its subject, ``""`` if unknown, and its ``index`` in the split of that subject.
+    """The place of an item: its subject (``""`` if unknown) and its ``index`` in the subject's split.
 
     ``own_splits`` is the subject's name if the data have separate splits for each subject, else ``""``.
     """
@@ -88,7 +88,7 @@ class Items(Sequence[ItemIndex]):
         return rows if len(self._of[key]) == len(rows) else _Chosen(rows, self._of[key])
 
     def twin(self, splits: Splits, split: str, index: int) -> int | None:
-        """Return the place of item ``index`` in another split, because a class may make two splits from one file."""
+        """Return the place of item ``index`` in another split, or None; a class may make two splits from one file."""
         rows = splits[split]
         if id(rows) not in self._rows:
             self._rows[id(rows)] = rows.by_identity()
@@ -104,7 +104,7 @@ class Items(Sequence[ItemIndex]):
 
 
 class Drawn(ItemSplits):
-    """The splits of an item's subject; they exclude the item while its few-shot examples are drawn."""
+    """The splits of an item's subject, without the item itself while its few-shot examples are drawn."""
 
     def __init__(self, items: Items, place: ItemIndex) -> None:
         self._items = items
@@ -149,22 +149,22 @@ class _Chosen(Sequence[Row]):
         return self._rows[self._indices[index]]
 
     def place(self, index: int) -> int:
-        """Return the place in the selection of row number ``index`` of all rows."""
+        """Return the place in this selection of the row at ``index`` of all rows."""
         return bisect_left(self._indices, index)
 
 
 def declared_subjects(declared: Sequence[Any]) -> tuple[str, ...]:
-    """Return the names of the subjects in ``SUBJECTS``; empty for ``[NO_SUBJECT]``."""
+    """Return the names of the subjects in ``SUBJECTS``, or () for ``[NO_SUBJECT]``."""
     return () if tuple(declared) == (NO_SUBJECT,) else tuple(subject_name(each) for each in declared)
 
 
 def subject_name(given: Any) -> str:
-    """Return an entry of ``SUBJECTS`` as text; for a member of an enumeration, its value."""
+    """Return an entry of ``SUBJECTS`` as text; a member of an enumeration becomes its value."""
     return str(given.value if isinstance(given, Enum) else given)
 
 
 def loaded_parts(task: BaseTask[Any]) -> Mapping[str, Splits]:
-    """Return the splits that ``_load_dataset`` sets for each subject; under ``""`` if there are no subjects."""
+    """Return the splits that ``_load_dataset`` sets for each subject; without subjects, the only key is ``""``."""
     return {
         "" if subject == NO_SUBJECT else subject_name(subject): _loaded(task, subject)
         for subject in task.SUBJECTS or (NO_SUBJECT,)

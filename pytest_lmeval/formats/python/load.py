@@ -1,4 +1,7 @@
-"""Load the tasks of a ``task_*.py`` file. Loading runs the file, which is trusted like a conftest."""
+"""Load the tasks of a ``task_*.py`` file.
+
+Loading runs the file, so a run must trust it like a conftest.py.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ _NOT_TRUSTED = (
 
 
 def load(source: TaskSource, registry: Registry) -> LoadedFile:
-    """Return the tasks of a Python file and their faults, each with class and field."""
+    """Return the tasks of a Python file and the faults in it, each with its class and field."""
     path = source.path.absolute()
     if not source.options.trusts(path):
         return LoadedFile((), [RecordError(1, None, "bad_value", "_file", _NOT_TRUSTED)])
@@ -107,7 +110,10 @@ class _ModuleLoader:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A class, or an instance, that is a task; ``label`` is the name of its class, ``line`` its first line."""
+    """A class or an instance that is a task.
+
+    ``label`` is the name of the class, and ``line`` is the line of the definition.
+    """
 
     label: str
     line: int
@@ -118,10 +124,10 @@ class _Found:
 def _find_tasks(file: TaskModule) -> list[_Found]:
     """Return the tasks of a task file; raise RecordRefused if ``TASKS`` is not a list of tasks.
 
-    If the file defines a list ``TASKS``, only its entries are tasks. Otherwise tasks are the instances that variables
-    hold, and the complete classes of this file without such an instance. Helpers are not tasks: names that begin with
-    an underscore, classes without a ``NAME``, abstract classes and base classes, conversations for training only, and
-    mixtures with such a part.
+    If the file defines a list ``TASKS``, only its entries are tasks. Otherwise, the tasks are the instances in
+    variables, and the classes of the file that have no instance and are not helpers. Helpers are names that begin with
+    an underscore, classes without a ``NAME``, abstract classes, base classes, and conversations for training only. A
+    mixture with such a conversation is not a task either.
     """
     if "TASKS" in file.names:
         return _listed(file)

@@ -24,7 +24,10 @@ from pytest_lmeval.types import Generate, Message, Metric, Score
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A prediction, the other inputs of metrics, and the names of task and example; ``raw`` is the unprocessed text."""
+    """A prediction, the other inputs of metrics, and the names of the task and the example.
+
+    ``raw`` is the text before post-processing.
+    """
 
     prediction: str
     targets: Sequence[str]
@@ -93,11 +96,11 @@ _Applies = Callable[[Sequence[str], Mapping[str, Any]], bool]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One metric of a task; ``check`` raises RecordRefused for a context that the metric cannot score.
+    """One metric of a task.
 
-    If ``judge`` is set, a judge gives the score. ``of_loglikelihoods`` scores the log-probabilities of all completions.
-    ``of_answer`` scores a ``JudgedAnswer``, or returns None. If ``compares`` is true, the most probable of an item's
-    samples decides.
+    ``check`` raises RecordRefused for a context that the metric cannot score. If ``judge`` is set, a judge gives the
+    score. ``of_loglikelihoods`` scores the log-probabilities of all completions. ``of_answer`` scores a
+    ``JudgedAnswer``, or returns None. If ``compares`` is true, the most probable sample of an item decides.
     """
 
     metric: Metric
@@ -129,7 +132,7 @@ def resolve(metrics: object, registry: Registry) -> tuple[Measure, ...]:
 
 
 def measured(measures: Sequence[Measure], answer: Scored, tools: Tools) -> Score:
-    """Return the score that the first of ``measures`` gives; other measures that apply give further metrics.
+    """Return the score of the first measure that applies; the others that apply give further metrics.
 
     The details and the usage include all judges.
     """

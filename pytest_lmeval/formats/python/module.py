@@ -41,15 +41,15 @@ class TaskModule:
 
     @property
     def names(self) -> dict[str, Any]:
-        """The module's names, in the order in which they were set."""
+        """The module's names, in the order of their first assignment."""
         return vars(self.module)
 
 
 def load_module(path: Path, data: bytes) -> TaskModule:
-    """Run the task file at ``path`` with the content ``data``; raise ImportFailed if it raises.
+    """Run the task file at ``path`` with the content ``data``; raise ImportFailed if the file raises.
 
-    ``from .common import ...`` imports files beside it. Annotations are not evaluated, so the file need not import the
-    names in them.
+    ``from .common import ...`` imports a file in the same folder. Annotations are not evaluated, so the file need not
+    import the names in them.
     """
     try:
         tree = ast.parse(data, str(path))
@@ -63,8 +63,8 @@ def load_module(path: Path, data: bytes) -> TaskModule:
 
 
 def _module(path: Path) -> ModuleType:
-    # With a package for each folder, files of one name in two folders are two modules. Relative imports work although
-    # the folder is not on sys.path, where it could hide installed modules.
+    # Each folder gets its own package, so that files with the same name in two folders are two modules. Relative
+    # imports then work without the folder on sys.path, where it could hide installed modules.
     package = f"lmeval_tasks_{hashlib.sha256(str(path.parent).encode()).hexdigest()[:16]}"
     if package not in sys.modules:
         parent = ModuleType(package)
@@ -73,7 +73,7 @@ def _module(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"{package}.{path.stem}", path)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
-    # Dataclasses and pickle look up their module by name.
+    # Dataclasses and pickle look up the module of a class by name.
     sys.modules[spec.name] = module
     return module
 

@@ -1,6 +1,6 @@
 """The samples that a task class makes from its items, by default one per item.
 
-Two samples of an item may be compared: the conversation of the right sample must make its text more probable.
+If a metric compares two samples of an item, the conversation of the right sample must make its text more probable.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SEED = 1234
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """The samples of a task, and the subject of each example, "" for none.
+    """The samples of a task, and the subject of each example ("" for none).
 
     ``group(number)`` returns the samples that make up one example; it raises RecordRefused if the class cannot make
     them.
@@ -49,7 +49,7 @@ def of_items(task: BaseTask[Any], items: Items) -> Samples:
 
 
 def _decided(groups: Sequence[tuple[str, tuple[Sample, ...] | RecordRefused]]) -> Samples:
-    """Return the groups, each a subject with its samples, or with the reason why the class cannot make them."""
+    """Return the samples of ``groups``, each a subject with its samples or with the fault that prevents them."""
 
     def group(number: int) -> tuple[Sample, ...]:
         found = groups[number][1]
@@ -101,7 +101,7 @@ def samples_of_run(task: BaseTask[Any], items: Items) -> Iterator[Sample]:
 def samples_of(task: BaseTask[Any], items: Items, place: ItemIndex, index: int) -> list[Sample]:
     """Return the samples that ``_create_samples`` makes from the item at ``place``, each with the item."""
     item = items.item(place)
-    # A generator for each item keeps prompts independent of the selection.
+    # A random generator for each item keeps prompts independent of the selection of items.
     task.rnd = random.Random(SEED + place.index)
     task.dataset = Drawn(items, place)
     subject = NO_SUBJECT if items.has_none else place.subject
@@ -137,7 +137,7 @@ def _subject(sample: Sample) -> str:
 def paired(field: str, group: Sequence[Sample]) -> Sample:
     """Return a sample whose completions are the texts of two samples; raise RecordRefused for any other group.
 
-    The right sample has the ground truth ``"True"``, the wrong sample ``"False"``.
+    The right sample has the ground truth ``"True"``, and the wrong sample has ``"False"``.
     """
     truths = sorted(str(sample.ground_truth) for sample in group)
     if truths != ["False", "True"] or not all(len(sample.possible_completions or ()) == 1 for sample in group):

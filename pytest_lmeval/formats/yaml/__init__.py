@@ -1,6 +1,6 @@
 """Find the format of a ``.yaml`` file, and skip files that are not task files.
 
-Only files that look like a task are parsed.
+The module parses only files that look like a task, or that the command line names.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _broken(fault: YamlFault) -> LoadedFile:
 def _left_alone(source: TaskSource) -> LoadedFile:
     """Return no task for a file without a task's root key, or an error if the file was probably meant as a task."""
     data = source.data
-    # The syntax error may be an indented root key.
+    # The file may have a syntax error, such as an indented root key.
     if source.is_explicit or (has_title(data) and has_root_key(data)):
         from pytest_lmeval.formats.yaml.parse import syntax_fault
 
@@ -106,7 +106,7 @@ def _meant(word: str, keys: Iterable[str] = ROOT_KEYS) -> str:
 
 
 def _nearly_data_file(words: Collection[str]) -> str:
-    """Return a sentence that names the only key that a data file lacks, given its keys; else ""."""
+    """Return a sentence about keys that are those of a data file except for at most one, else ""."""
     lacking = [number for number, role in enumerate(ROLES) if role.isdisjoint(words)]
     if not lacking:
         return "it has the keys of a data file, and others"

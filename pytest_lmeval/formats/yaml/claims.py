@@ -14,7 +14,8 @@ def _keys(names: Iterable[str], before: bytes = b"") -> re.Pattern[bytes]:
     return re.compile(rb"^%s[\"']?(?:%s)[\"']?[ \t]*:" % (before, "|".join(names).encode()), re.MULTILINE)
 
 
-# A key that may be at the root, even in braces. Files without such keys are never parsed.
+# A key that may be at the root, even in braces. The loader skips a file without such a key, unless the command line
+# names the file.
 _ROOT_KEY = _keys(ROOT_KEYS, rb"[ {\t]*")
 _ROLES = [_keys(role, rb"[ {\t]*") for role in ROLES]
 _SURE_ROOT_KEY = _keys(ROOT_KEYS)
@@ -47,5 +48,5 @@ def reads_like_a_task(data: bytes) -> bool:
 
 
 def has_title(data: bytes) -> bool:
-    """Return True if the YAML has a key or a title, as every task does."""
+    """Return True if the YAML has the field ``key`` or ``display_name``, as every declarative task does."""
     return bool(_TITLE.search(data))

@@ -17,11 +17,11 @@ RESERVED = ("name", "tasks")
 
 
 def read_configs(path: Path) -> tuple[Mapping[str, Any], ...]:
-    """Return one mapping for each run of the tasks; raise UsageError that names file, line and column.
+    """Return one mapping for each run of the tasks; raise UsageError for an invalid file.
 
     The file is a mapping of parameters to values, or a list of such mappings. In each mapping, ``name`` is a suffix for
-    task names, after an ``@``; in a list, the default is the element's number, from 1. ``tasks`` maps the key of a task
-    to values for that task, which take precedence. Each returned mapping has the keys ``name``, ``values`` and
+    task names, after an ``@``. In a list, the default name is the element's number, from 1. ``tasks`` maps the key of a
+    task to values for that task, which take precedence. Each returned mapping has the keys ``name``, ``values`` and
     ``tasks``.
     """
     from pytest_lmeval.formats.yaml.parse import read_yaml
@@ -44,7 +44,7 @@ def as_configs(document: object, path: object = "configs") -> tuple[Mapping[str,
 
 
 def without_task(configs: Iterable[Mapping[str, Any]], tasks: Iterable[Task]) -> list[str]:
-    """Return a message for each value that no task takes."""
+    """Return a message for each parameter or task key in ``configs`` that no task has."""
     from pytest_lmeval.formats.jsonl import JsonlTask
 
     # A config does not choose among the prompts of a data file.

@@ -46,7 +46,7 @@ class Includer:
     path: Path
 
     def read(self, name: str) -> Included:
-        """Return the file called ``name``; raise ValueError with the reason if it may not be included."""
+        """Return the file called ``name``; raise ValueError with the reason if the file may not be included."""
         folder = self.path.parent.resolve()
         file = (folder / name).resolve()
         if not name.strip():
@@ -78,7 +78,8 @@ def _read(file: Path, name: str) -> bytes:
 class YamlDocument(dict[str, Any]):
     """The mapping at the root of a YAML file.
 
-    By path, ``places`` has the place of every key and list element, and ``includes`` the included files.
+    ``places`` maps the path of every key and list element to its place. ``includes`` maps the path of each ``!include``
+    to the included file.
     """
 
     def __init__(
@@ -100,21 +101,21 @@ class YamlDocument(dict[str, Any]):
 
 
 def line_in(document: Mapping[str, Any], keys: Sequence[str | int]) -> int:
-    """Return the line of the key at the end of ``keys``; 1 if ``document`` is a plain mapping."""
+    """Return the line of the key at the end of ``keys``, or 1 if ``document`` is a plain mapping."""
     return document.place(keys).line if isinstance(document, YamlDocument) else 1
 
 
 def line_of(document: Mapping[str, Any], field: str) -> int:
-    """Return the line of a field that is written as in messages, such as ``mixture.tasks[0]``."""
+    """Return the line of a field in the notation of messages, such as ``mixture.tasks[0]``."""
     return line_in(document, keys_of(field))
 
 
 def keys_of(field: str) -> Keys:
-    """Return the keys and indexes of a field that is written as :func:`field_name` does."""
+    """Return the keys and indexes of a field in the notation of :func:`field_name`."""
     return tuple(int(part) if part.isdecimal() else part for part in re.findall(r"[^.\[\]]+", field))
 
 
 def field_name(keys: Sequence[str | int]) -> str:
-    """Return the path as text, such as ``definition.scorers[0].type``; ``_root`` for an empty path."""
+    """Return the path as text, such as ``definition.scorers[0].type``, or ``_root`` for an empty path."""
     text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
     return text.removeprefix(".") or "_root"

@@ -1,8 +1,8 @@
 """Parse YAML into plain values with their places.
 
-Values are mappings with text keys, lists, text, numbers, booleans and null. The only tag is ``!include``. Merge keys
-are refused, as are aliases that make a document much larger than its text. PyYAML produces the events, and this module
-interprets them.
+Values are mappings with text keys, lists, text, numbers, booleans and null. The only tag is ``!include``. The module
+refuses merge keys, and aliases that make a document much larger than its text. PyYAML produces the events, and this
+module interprets them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
 
 
 def parse_yaml(data: bytes, includer: Includer | None = None) -> Any:
-    """Return the value of a YAML file, a :class:`YamlDocument` if it is a mapping; raise YamlFault.
+    """Return the value of a YAML file, as a :class:`YamlDocument` if it is a mapping; raise YamlFault for a fault.
 
     ``includer`` reads the files that ``!include`` names; without an includer, ``!include`` is refused.
     """
@@ -59,7 +59,8 @@ def read_yaml(path: Path) -> Any:
 def syntax_fault(data: bytes) -> YamlFault | None:
     """Return the fault that makes ``data`` invalid YAML, or None.
 
-    None does not mean that :func:`parse_yaml` accepts the data. Data too large for a task file is not checked.
+    None does not mean that :func:`parse_yaml` accepts the data. The function does not check data that are too large for
+    a task file.
     """
     if len(data) > MAX_BYTES:
         return None
@@ -108,7 +109,7 @@ def _place(mark: Any) -> Location:
 
 
 class DocumentReader:
-    """Reads one document; keeps the anchors and the number of values so far."""
+    """Reads one document, and keeps its anchors and the number of values so far."""
 
     def __init__(self, data: bytes, includer: Includer | None = None) -> None:
         text = _decode(data)
@@ -121,7 +122,7 @@ class DocumentReader:
         self._nodes = 0
 
     def read(self) -> Any:
-        """Return the only value; None if there is no value."""
+        """Return the value of the only document, or None if there is no document."""
         value: Any = None
         documents = 0
         for event in self._events:
@@ -235,9 +236,9 @@ def _tag_fault(event: Any) -> YamlFault:
 
 
 def plain_value(text: str) -> str | int | float | bool | None:
-    """Return the value of an unquoted scalar; raise ValueError if YAML parsers disagree on it.
+    """Return the value of an unquoted scalar; raise ValueError for an ambiguous or non-finite number.
 
-    Only ``true`` and ``false`` are booleans: ``yes``, ``no``, ``on``, ``off`` and dates are text.
+    Only ``true`` and ``false`` are booleans, while ``yes``, ``no``, ``on``, ``off`` and dates are text.
     """
     if text in _WORDS:
         return _WORDS[text]

@@ -1,7 +1,7 @@
-"""The Berkeley Function Calling Leaderboard as published: https://github.com/ShishirPatil/gorilla.
+"""Convert the published Berkeley Function Calling Leaderboard (https://github.com/ShishirPatil/gorilla).
 
-Supports the Python kinds simple, multiple, parallel, parallel_multiple, relevance and irrelevance, live or not. Types
-become JSON Schema types (``dict`` becomes ``object``, ``float`` ``number``), and dots in names become underscores.
+Supports these Python kinds, live or not: simple, multiple, parallel, parallel_multiple, relevance and irrelevance.
+Types become JSON Schema types, such as ``object`` for ``dict``, and dots in names become underscores.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _OPTIONAL = ""
 
 
 class NoCounterpartError(ValueError):
-    """A record cannot be a record of a task; the text has its kind and the reason."""
+    """A record that a task cannot represent; the text has the record's kind and the reason."""
 
 
 def convert_bfcl(source: Path, destination: Path) -> list[Path]:
     """Write ``NAME.jsonl`` for the published file ``source``, and ``NAME.left_out.txt`` for records that it leaves out.
 
-    Answers come from the file of the same name in the folder ``possible_answer`` beside it. Records of a kind without a
-    counterpart are left out and counted, and so are records with an empty list of functions. Raises UsageError if
-    no record has a counterpart.
+    Answers come from the records, or from the file of the same name in the subfolder ``possible_answer``. Omit and
+    count the records of a kind without a counterpart, and the records with an empty list of functions. Raises
+    UsageError if no record has a counterpart.
     """
     answers = _answers(source)
     records = []
@@ -113,7 +113,7 @@ def _tool(function: Any, place: str) -> dict[str, Any]:
 
 
 def _named(name: str) -> str:
-    # Chat interfaces do not allow a dot in a name.
+    # Chat interfaces do not allow a dot in the name of a function.
     return name.replace(".", "_")
 
 
@@ -132,7 +132,7 @@ def _schema(value: Mapping[str, Any]) -> dict[str, Any]:
 def _call(truth: Any, tools: Sequence[dict[str, Any]], place: str) -> dict[str, Any]:
     """Return the expected call of ``{NAME: {ARGUMENT: [VALUE, ...]}}``; an empty text marks an optional argument.
 
-    If the tool's schema forbids a published value, the schema is widened, because the published value is right.
+    If the tool's schema forbids a published value, widen the schema, because the published value is right.
     """
     if not isinstance(truth, dict) or len(truth) != 1 or not isinstance(next(iter(truth.values())), dict):
         raise UsageError(f"{place}: expected ground_truth of one function by its name, got {truth!r:.80}")

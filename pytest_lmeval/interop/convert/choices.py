@@ -1,4 +1,4 @@
-"""Convert published multiple-choice questions to prompts that ask for a letter: ARC, HellaSwag, MMLU, TruthfulQA."""
+"""Convert multiple-choice questions of ARC, HellaSwag, MMLU and TruthfulQA to prompts that ask for a letter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _Read = Callable[[Mapping[str, Any], str], tuple[str, Sequence[str], int]]
 def convert_arc(source: Path, destination: Path) -> list[Path]:
     """Write ``arc.jsonl`` from a file of ARC-Easy or ARC-Challenge; return its path.
 
-    A line has ``question`` with ``stem`` and ``choices``, each with ``text`` and ``label``, and ``answerKey``, a label.
+    A line has ``answerKey``, the label of the right choice, and ``question`` with ``stem`` and ``choices``. Each choice
+    has ``text`` and ``label``.
     """
     return _convert("arc", _arc, read_records(source), destination)
 

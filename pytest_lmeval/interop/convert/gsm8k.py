@@ -1,4 +1,4 @@
-"""GSM8K as published, with or without recorded solutions of models: https://github.com/openai/grade-school-math."""
+"""Convert published GSM8K files, with or without models' solutions (https://github.com/openai/grade-school-math)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _RULE = "extract_answer"
 
 
 def convert_gsm8k(source: Path, destination: Path) -> list[Path]:
-    """Write ``gsm8k.jsonl`` and, per model in ``source``, its solutions as ``MODEL.replay.jsonl``; return the paths.
+    """Write ``gsm8k.jsonl`` and each model's solutions in ``source`` as ``MODEL.replay.jsonl``; return the paths.
 
-    ``source`` is ``train.jsonl`` or ``test.jsonl``: ``question`` and ``answer``, which ends in ``#### NUMBER``. Or it
-    is ``example_model_solutions.jsonl``: ``question``, ``ground_truth``, which ends in ``A: NUMBER``, and, under each
-    model's name, an object with its ``solution``. The recordings do not name the task, so the task file may be in any
-    folder.
+    ``source`` may be ``train.jsonl`` or ``test.jsonl``, with ``question`` and ``answer``, which ends in ``####
+    NUMBER``. ``source`` may also be ``example_model_solutions.jsonl``, with ``question`` and ``ground_truth``, which
+    ends in ``A:`` and a number. Under each model's name, this file has an object with the model's ``solution``. The
+    recordings do not name the task, so the task file may be in any folder.
     """
     tasks: list[dict[str, Any]] = []
     recordings: dict[str, list[dict[str, Any]]] = {}
@@ -56,7 +56,10 @@ def _answer_key(record: dict[str, Any]) -> str:
 
 
 def _solutions(record: dict[str, Any], models: dict[str, Any] | None, place: str) -> dict[str, str]:
-    """Return the solution of each model; ``models`` are the models of the first line, if there is a line."""
+    """Return the solution of each model.
+
+    ``models`` has the models of the first line, and is None for the first line itself.
+    """
     named = {key: value for key, value in record.items() if key not in ("question", _answer_key(record))}
     for model, value in named.items():
         if model != safe_name(model, "", dots=True):

@@ -1,8 +1,8 @@
-"""IFEval as published: https://github.com/google-research/google-research/tree/master/instruction_following_eval.
+"""Convert IFEval (https://github.com/google-research/google-research/tree/master/instruction_following_eval).
 
-Each instruction becomes a regex check that follows IFEval's strict checker: an empty answer follows no instruction. For
-a letter outside a to z, that checker counts a random letter; this check counts the requested letter. Instructions that
-need a language detector or a sentence tokenizer have no check.
+Each instruction becomes a regex check that follows IFEval's strict checker, so an empty answer follows no instruction.
+For a letter outside a to z, IFEval's checker counts a random letter, but the regex check counts the requested letter.
+Instructions that need a language detector or a sentence tokenizer have no check.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ _TITLE = r"<<[^\n]*[^\s<>][^\n]*>>"
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The arguments of the instruction called ``name``; ``place`` is its line."""
+    """The arguments of the instruction called ``name``.
+
+    ``place`` is the line of the instruction's record.
+    """
 
     place: str
     name: str
@@ -45,7 +48,7 @@ class Given:
     def times(self, part: str, number: str, relation: str = "") -> str:
         """Return a pattern for texts that contain ``part`` as often as the arguments demand."""
         count, how = self.of(number, int), self.of(relation, str) if relation else "at least"
-        # The text before each match holds no other match: there is only one way to count.
+        # The text before each match holds no other match, so there is only one way to count.
         return _related(self, rf"(?:(?:(?!{part}).)*{part}){{{count}}}", how)
 
 
@@ -105,8 +108,8 @@ def convert_ifeval(source: Path, destination: Path) -> list[Path]:
     """Write ``ifeval.jsonl``, and ``ifeval.left_out.txt`` if records were skipped; return the paths.
 
     ``source`` is ``input_data.jsonl``; each line has ``key``, ``prompt``, ``instruction_id_list`` and ``kwargs``. A
-    record passes if all its checks pass; its score is the share of its checks that pass. A record with an instruction
-    that has no check is skipped; the text file counts such records by instruction.
+    record passes if all its checks pass; the score is the share of checks that pass. A record with an instruction that
+    has no check is skipped; the text file counts such records by instruction.
     """
     tasks: list[dict[str, Any]] = []
     lacking: Counter[str] = Counter()

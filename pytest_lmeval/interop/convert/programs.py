@@ -1,4 +1,4 @@
-"""Programming tasks as published: HumanEval and MBPP.
+"""Convert the published programming tasks of HumanEval and MBPP.
 
 https://github.com/openai/human-eval, https://github.com/google-research/google-research/tree/master/mbpp
 """
@@ -42,7 +42,7 @@ def convert_mbpp(source: Path, destination: Path) -> list[Path]:
     """Write ``mbpp.jsonl`` and the solutions of the data set as ``canonical.replay.jsonl``; return the two paths.
 
     ``source`` is ``mbpp.jsonl``; each line has ``task_id``, ``text``, ``code``, ``test_setup_code`` and ``test_list``.
-    The prompt shows all tests, since they name the function.
+    The prompt shows all tests, since the tests name the function.
     """
     return _write_programs(
         source, destination, "mbpp", lambda record, place: (_mbpp(record, place), _code(record, "code", place))
@@ -88,7 +88,10 @@ def _code(record: Mapping[str, Any], key: str, place: str) -> str:
 def _write_programs(
     source: Path, destination: Path, name: str, made: Callable[[dict[str, Any], str], tuple[dict[str, Any], str]]
 ) -> list[Path]:
-    """Write the two files; ``made(record, place)`` returns a task's record and its program."""
+    """Write the task file and the recording of its programs.
+
+    ``made(record, place)`` returns a task's record and its program.
+    """
     tasks: list[dict[str, Any]] = []
     canonical: list[dict[str, Any]] = []
     places: dict[str, str] = {}
@@ -111,7 +114,7 @@ def _program_task(id: str, prompt: str, tests: str, entry_point: str) -> dict[st
 
 
 def _fenced(program: str) -> str:
-    """Return a program as a code block whose fence is longer than any fence in it."""
+    """Return a program as a code block whose fence is longer than any fence in the program."""
     longest = max(map(len, _BACKTICKS.findall(program)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}python\n{program.rstrip()}\n{fence}\n"

@@ -1,4 +1,4 @@
-"""Import the files of other tools: ``lmeval import KIND``.
+"""Import the files of other tools for ``lmeval import KIND``.
 
 To add a kind, write a module with a function ``bring_in(source, destination) -> Imported``, and add it to ``KINDS``.
 """
@@ -21,8 +21,8 @@ __all__ = ["KINDS", "Imported", "Importer", "Kind", "Remark", "importer"]
 class Remark:
     """A part of the source that has no counterpart in this package, or has a different meaning.
 
-    ``file`` and ``line`` are the part's place, ``what`` is its name in the source, and ``why`` gives the reason and
-    what to do.
+    ``file`` and ``line`` are the part's place, ``what`` is its name in the source, and ``why`` gives the reason and a
+    remedy.
     """
 
     file: str
@@ -87,5 +87,5 @@ def importer(name: str) -> Importer:
 
 
 def _sorted(remarks: Sequence[Remark]) -> list[Remark]:
-    # Two tests may share the part that a remark is about.
+    # Two tests may share the part that a remark is about, so drop duplicates.
     return sorted({*remarks}, key=lambda each: (each.file, each.line, each.what, each.why))

@@ -74,7 +74,7 @@ class _OutputTask:
     adapter: str
 
     def decisive(self, first: _Fields) -> str:
-        """Return the metric and the filter that decide: the first of each, as for a task that this package runs."""
+        """Return the deciding metric and filter, which are the first of each, as for a task that this package runs."""
         listed = [each.get("metric") for each in self.config.get("metric_list") or () if isinstance(each, dict)]
         metric = next((name for name in listed if name in first["metrics"]), first["metrics"][0])
         return f"{metric},{first['filter']}"
@@ -130,7 +130,7 @@ def _task(run: _Run, name: str) -> _OutputTask:
 
 def _aggregates(task: _OutputTask, found: _Fields, asked: int) -> _Fields:
     """Return the metrics of a task in the form of :class:`~pytest_lmeval.formats.harness.task.HarnessTask`."""
-    # A null was NaN: the board lists it without a value.
+    # A null was NaN; the board lists the metric without a value.
     numbers = {
         key: value
         for key, value in found.items()
@@ -174,7 +174,7 @@ def _number(value: object) -> float | None:
 
 
 def _results_of(task: _OutputTask, samples: Sequence[_Sample]) -> list[ExampleResult]:
-    """Return a result for each document, in order; raise UsageError that names the faulty line."""
+    """Return a result for each document, in order; raise UsageError, which names the faulty line."""
     documents: dict[int, dict[str, _Sample]] = {}
     for place, sample in samples:
         missing = [key for key in _NEEDED if key not in sample]
@@ -223,7 +223,7 @@ def _result(task: _OutputTask, samples: Sequence[_Sample]) -> ExampleResult:
 
 
 def _listed(given: Any) -> list[Any]:
-    """Return the values of a mapping; versions before 0.4.3 wrote them as a list."""
+    """Return the values of a mapping, or the elements of a list, which versions before 0.4.3 wrote."""
     return [*given.values()] if isinstance(given, Mapping) else [*given]
 
 
@@ -320,7 +320,7 @@ def _samples(path: Path, task: str, facts: _Fields) -> list[_Sample]:
 
 
 def _of_list(path: Path) -> Iterator[_Sample]:
-    """Yield the samples of a file from a version before 0.4.3, which is a list."""
+    """Yield the samples of a file from a version before 0.4.3, which wrote a list."""
     try:
         found = parse_json(without_strange_numbers(path.read_text("utf-8")))
     except (OSError, ValueError) as error:
@@ -332,7 +332,7 @@ def _of_list(path: Path) -> Iterator[_Sample]:
 
 
 def _completed(samples: Iterable[_Sample], config: _Fields) -> Iterator[_Sample]:
-    """Yield the samples with the names of their filter and metrics, which versions before 0.4.7 left out.
+    """Yield the samples with the names of their filter and metrics, which versions before 0.4.7 omitted.
 
     These versions wrote all samples of one filter before the samples of the next filter, in the order of the task.
     """

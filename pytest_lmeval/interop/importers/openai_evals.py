@@ -17,7 +17,7 @@ from pytest_lmeval.interop.importers.yaml_text import yaml_text
 _READ = frozenset({"samples_jsonl", "ignore_case", "max_tokens"})
 _ROLES = frozenset({"system", "user", "assistant"})
 _METRICS = {"Match": "starts_with", "Includes": "contains_any", "JsonMatch": "json_exact"}
-"""By the class of an eval: the metric that compares an answer with the right ones."""
+"""The metric that compares an answer with the right answers, by the class of an eval."""
 
 
 class _Sample(NamedTuple):

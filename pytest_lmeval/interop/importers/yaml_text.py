@@ -1,4 +1,4 @@
-"""Write plain values as readable YAML: words as they are, texts of several lines as blocks, other texts in quotes."""
+"""Write plain values as readable YAML: identifiers without quotes, multi-line texts as blocks, others in quotes."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def yaml_text(document: Mapping[str, Any]) -> str:
-    """Return the text of a mapping."""
+    """Return a mapping as YAML text."""
     text: str = yaml.dump(dict(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=float("inf"))
     return text

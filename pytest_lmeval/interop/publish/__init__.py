@@ -1,4 +1,4 @@
-"""Write a run for other tools: ``lmeval publish KIND``.
+"""Write a run in the formats of other tools for ``lmeval publish KIND``.
 
 To add a kind, write a module with a function ``render(run, about) -> bytes``, and add it to ``KINDS``.
 """

@@ -1,4 +1,4 @@
-"""The scores of a run as a record of Every Eval Ever: https://github.com/evaleval/every_eval_ever, schema 0.3.0."""
+"""Write the scores of a run as a record of Every Eval Ever (https://github.com/evaleval/every_eval_ever)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
 
 
 def render(run: RunFile, about: About) -> bytes:
-    """Return the record: a result for each task and metric. Raise UsageError for an incomplete run.
+    """Return the record with a result for each metric of each task; raise UsageError for an incomplete run.
 
     The score of a task is a proportion from 0 to 1. If the task reported the metric's own value, with direction and
     standard error, the result is that value. Unknown bounds are null; an unknown direction means higher is better.

@@ -1,7 +1,7 @@
 """The scores of examples as events ``gen_ai.evaluation.result``, in the JSON of OTLP's logs.
 
-The names follow OpenTelemetry's GenAI conventions; names that begin with ``lmeval.`` are our own. Prompts and outputs
-are not included.
+The names follow OpenTelemetry's GenAI conventions; names that begin with ``lmeval.`` belong to this package. The events
+omit prompts and outputs.
 """
 
 from __future__ import annotations

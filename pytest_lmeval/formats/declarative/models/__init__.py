@@ -1,1 +1,1 @@
-"""Pydantic models of a declarative task, which check the file and give its JSON Schema."""
+"""Pydantic models of a declarative task, which validate the file and define its JSON Schema."""

@@ -1,4 +1,4 @@
-"""The base of the models of a task file, which refuses unknown fields and fills in parameters before any check."""
+"""Base of the task file models; it rejects unknown fields and fills in parameters before any other check."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pytest_lmeval.templates.template import TemplateFault, compile_template
 from pytest_lmeval.types import MEDIA_KINDS
 
 FAULTS = "lmeval_faults"
-"""The type of an error with the faults of single fields, each ``[field, rule, detail]``."""
+"""The error type for faults of single fields, each ``[field, rule, detail]``."""
 # Marks in a field's metadata that say how to fill in parameters.
 _TEMPLATE, _DATA = "parameters in templates", "parameters in data"
 
@@ -43,7 +43,7 @@ _WITH_MEDIA: Any = {"contains": {"type": "object"}}
 
 
 def _checked(value: list[Any]) -> list[Any]:
-    """Return a list of texts and media; refuse any other list."""
+    """Return ``value`` if it is a list of texts and media; refuse any other list."""
     if not has_media(value):
         raise field_error("bad_type", 'expected a text, or a list of texts and media such as {image: "PATH"}')
     from pytest_lmeval.media.given import kind_of
@@ -62,7 +62,7 @@ _BY_TYPE = Discriminator(lambda value: "parts" if isinstance(value, list) else "
 Content = Annotated[Annotated[TemplateText, Tag("text")] | _PARTS, _BY_TYPE]
 """The content of a message: a text, or texts and media, which every row fills."""
 FilledContent = Annotated[Annotated[_TEXT, Tag("text")] | _PARTS, _BY_TYPE]
-"""The same, but the text is not empty."""
+"""The content of a message, as in ``Content``, but the text must not be empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +74,17 @@ class ReadContext:
 
 
 def field_error(rule: str, detail: str, field: str | int = "") -> PydanticCustomError:
-    """Return an error for the field of a validator, for another ``field`` of the block, or an element of the field."""
+    """Return an error at the validator's place in the file, or at the field or element ``field`` below that place."""
     return PydanticCustomError(FAULTS, "faults of fields", {"faults": [[field, rule, detail]]})
 
 
 def Template(**options: Any) -> Any:  # noqa: N802  # used like a type, as pydantic's Field is
-    """Return the field of a template, or of a list or mapping of templates."""
+    """Return a pydantic field that holds a template, or a list or mapping of templates."""
     return _marked(_TEMPLATE, options)
 
 
 def Data(**options: Any) -> Any:  # noqa: N802  # used like a type, as pydantic's Field is
-    """Return the field of data in which parameters are filled in at any depth."""
+    """Return a pydantic field for data in which parameters are filled in at any depth."""
     return _marked(_DATA, options)
 
 

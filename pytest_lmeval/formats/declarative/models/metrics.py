@@ -1,6 +1,6 @@
-"""The metrics of a scorer, which are numbers over the scores of all rows.
+"""Metrics of a scorer: numbers computed from the scores of all rows.
 
-A share whose divisor is 0 is 0.0, as with scikit-learn's ``zero_division=0``. Labels are compared as text.
+A ratio with divisor 0 is 0.0, as with scikit-learn's ``zero_division=0``. Labels are compared as text.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class NoValue(Exception):
 
 @dataclass(slots=True)
 class Scores:
-    """The fields that a scorer gave each row; a metric may add notes, and a table of its classes."""
+    """A scorer's fields for each row; a metric may add notes and a table of classes."""
 
     scorer: str
     rows: Sequence[Mapping[str, Any]]
@@ -87,12 +87,12 @@ def as_label(value: Any) -> str:
 
 
 def ratio(part: float, whole: float) -> float:
-    """Return ``part / whole``; 0.0 if ``whole`` is 0."""
+    """Return ``part / whole``, or 0.0 if ``whole`` is 0."""
     return part / whole if whole else 0.0
 
 
 def f1(true_positives: float, false_positives: float, false_negatives: float) -> float:
-    """Return the harmonic mean of precision and recall: ``2 tp / (2 tp + fp + fn)``."""
+    """Return the harmonic mean of precision and recall, ``2 tp / (2 tp + fp + fn)``."""
     return ratio(2 * true_positives, 2 * true_positives + false_positives + false_negatives)
 
 
@@ -105,7 +105,7 @@ NUMBERS: Mapping[str, Callable[[Sequence[float]], float]] = {
 
 
 def classify(true: Sequence[str], predicted: Sequence[str]) -> Classes:
-    """Return precision, recall, F1 and the number of rows of each label that is true or predicted in any row."""
+    """Return precision, recall, F1 and the row count of every label that is true or predicted in any row."""
     trues, guesses = Counter(true), Counter(predicted)
     hits = Counter(label for label, guess in zip(true, predicted, strict=True) if label == guess)
     return {
@@ -126,7 +126,10 @@ _COUNTS = {"precision": (_TRUE, _FALSE), "recall": (_TRUE, _MISSED), "f1_score":
 
 
 class MetricBase(Block):
-    """A metric; ``WORDS`` has the default names of the metric's numbers, such as ``{self.field}_mean``."""
+    """A metric over the scores of all rows.
+
+    ``WORDS`` has the default names of the metric's numbers, such as ``{self.field}_{self.type}``.
+    """
 
     WORDS: ClassVar[tuple[str, ...]] = ()
     key: Key | None = Field(default=None, description="Its name on the board; name takes precedence.")
@@ -140,15 +143,15 @@ class MetricBase(Block):
         return {key: field for key, field in (named | counts).items() if field is not None}
 
     def named(self, *others: str) -> str:
-        """Return the metric's name on the board, by default the first name in ``others``."""
+        """Return the metric's name on the board, by default the first non-empty name in ``others``."""
         return self.name or self.key or next(filter(None, others), "")
 
     def prefixed(self, word: str) -> str:
-        """Return the name on the board of one of the metric's numbers."""
+        """Return the board's name for the metric's number ``word``."""
         return f"{self.named()}.{word}" if self.named() else word
 
     def names(self, default: str) -> list[str]:
-        """Return the names of the metric's numbers on the board; empty if only the computation gives them."""
+        """Return the names of the metric's numbers on the board; empty if they are known only after the computation."""
         words = [word.format(self=self) for word in self.WORDS]
         return [self.named(default, *words)] if len(words) == 1 else [*map(self.prefixed, words)]
 
@@ -166,7 +169,7 @@ class MetricBase(Block):
 
 
 class FieldMetric(MetricBase):
-    """A number over a field of the scores: booleans count as 0 and 1."""
+    """A number computed from a field of the scores; booleans count as 0 and 1."""
 
     WORDS = ("{self.field}_{self.type}",)
     type: Literal["mean", "min", "max", "std_dev"] = Field(description="mean, min, max or std_dev (of a sample).")
@@ -194,7 +197,7 @@ class Frequency(MetricBase):
 
 
 class CountMetric(MetricBase):
-    """Precision, recall or F1, from counts of each row or from labels."""
+    """Precision, recall or F1, computed from each row's counts or labels."""
 
     WORDS = ("{self.type}",)
     type: Literal["precision", "recall", "f1_score"] = Field(description="precision, recall or f1_score.")

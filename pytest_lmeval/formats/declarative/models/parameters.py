@@ -55,7 +55,10 @@ Parameter = Annotated[NumberParameter | PlainParameter | CategoricalParameter, F
 
 @dataclass(frozen=True, slots=True)
 class TaskConfig:
-    """The values of a task's parameters for one run; ``name``, if any, is the suffix of the row's name."""
+    """The values of a task's parameters for one run.
+
+    ``name``, unless it is empty, is the suffix of the task's name.
+    """
 
     name: str
     values: Mapping[str, Any]

@@ -29,7 +29,10 @@ _BUILT_IN_TYPES = (
 
 
 class ScorerBase(Block):
-    """A scorer; ``USUAL`` has the fields whose means are the default metrics, and the names of these metrics."""
+    """A scorer of a declarative task.
+
+    ``USUAL`` pairs each field whose mean is a default metric with the name of that metric.
+    """
 
     USUAL: ClassVar[tuple[tuple[str, str], ...]] = (("score", "{key}_mean"),)
     VARIABLES: ClassVar[tuple[str, ...]] = ()
@@ -73,7 +76,7 @@ class TextScorer(ScorerBase):
 
 
 class StringEquals(TextScorer):
-    """Compares the answer with the expected one, ignoring whitespace at both ends."""
+    """Compares the answer with the expected answer, ignoring whitespace at both ends."""
 
     USUAL = (("prediction_is_correct", "string_equality_mean"),)
     type: Literal["string_equals"] = Field(description="Compares two texts for equality.")
@@ -82,7 +85,7 @@ class StringEquals(TextScorer):
 
 
 class StringEqualsMcqa(TextScorer):
-    """Compares the option named in the answer with the right one."""
+    """Compares the option named in the answer with the right option."""
 
     USUAL = StringEquals.USUAL
     type: Literal["string_equals_mcqa"] = Field(description="Compares the named option with the right one.")
@@ -222,7 +225,7 @@ class JudgeScorer(JudgeBase):
 
 def scorer_types(registry: Any) -> list[str]:
     """Return every type that a scorer may have, sorted."""
-    # Turns and checks are parts of records.
+    # A record, not a scorer, has turns or checks.
     return sorted({*_BUILT_IN_TYPES, *registry.metrics} - {TURNS, CHECKS})
 
 

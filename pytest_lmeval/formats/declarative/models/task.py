@@ -1,4 +1,4 @@
-"""The models of a whole task file, its solvers, and the file of a data set."""
+"""Models of a task file, its solvers, and a data set file."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class GenericInput(Block):
 
 
 class PythonPostprocessor(Block):
-    """A Python function between the model's output and the scorers."""
+    """A Python function that processes the model's output before the scorers."""
 
     type: Literal["python"] = Field(description="A Python function.")
     postprocess_snippet: str = Field(
@@ -117,7 +117,7 @@ class SimulatedUser(Block):
 
 
 class MultiTurnSolver(Block):
-    """A conversation: the messages of the user are fixed, or written by a model that plays the user."""
+    """A conversation in which the user's messages are fixed, or written by a model that plays the user."""
 
     type: Literal["multi_turn_solver"] = Field(description="Several requests, with the answers in between.")
     system: TemplateText = Template(default="", description="The system message, filled for every row.")
@@ -135,7 +135,7 @@ class MultiTurnSolver(Block):
     @field_validator("tools")
     @classmethod
     def _are_tools(cls, value: list[SolverTool], info: ValidationInfo) -> list[SolverTool]:
-        # Without a context, parameters are not filled in: a placeholder may represent a value of any type.
+        # Without a context, parameters are not filled in yet, and a placeholder may represent a value of any type.
         if value and info.context is not None:
             _refused(lambda: tools_of([tool.function() for tool in value], "tools"))
             for number, tool in enumerate(value):
@@ -176,7 +176,7 @@ EntityType = Literal["model", "dataset"]
 
 
 class DatasetReference(Block):
-    """The data set of a task: by its key, or by its file."""
+    """The data set of a task, named by its key or its file."""
 
     key: str | None = Field(
         default=None, min_length=1, description="The key of a data set, described by a YAML file beside the task."
@@ -194,7 +194,7 @@ class DatasetReference(Block):
 
 
 class LocalSource(Block):
-    """A file beside the file of the data set."""
+    """A local file with the rows of a data set."""
 
     type: Literal["local"] = Field(description="The only kind: a local file.")
     file_path: str = Field(min_length=1, description="A csv, jsonl or parquet file, relative to this one.")
@@ -248,5 +248,5 @@ class DeclarativeFile(Block):
 
     @property
     def entity(self) -> EntityType:
-        """The object of evaluation."""
+        """The object of evaluation: a model or a data set."""
         return self.definition.evaluated_entity_type or self.evaluated_entity_type or "model"

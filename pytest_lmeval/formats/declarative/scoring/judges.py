@@ -1,6 +1,7 @@
 """Scorers that ask a judge for a label, a number or a grade.
 
-Two measures show if a judge is reliable: the share of its replies that could be read, and its agreement with people.
+Two measures show whether a judge is reliable: the share of its replies that are readable, and its agreement with
+people.
 """
 
 from __future__ import annotations
@@ -45,17 +46,17 @@ class JudgingScorer:
 
     @property
     def judge(self) -> str:
-        """The judge that the task names; "" means the run's judge."""
+        """The judge that the task names, or "" for the run's judge."""
         return self.model.model_key or ""
 
     @property
     def verdict(self) -> str:
-        """The field that is compared with people's labels."""
+        """The field to compare with people's labels."""
         return "raw_score" if isinstance(self.model, JudgeScorer) else "label"
 
     @property
     def candidates(self) -> tuple[str, ...]:
-        """The field that can be the score of a row, if there is one; never the label that a person gave."""
+        """The field that can be the score of a row, if any; never a person's label."""
         return ("score",) if isinstance(self.model, JudgeScorer) else ("is_correct",) if self._correct else ()
 
     @property
@@ -68,7 +69,7 @@ class JudgingScorer:
         return self._question(scoring).first
 
     def score(self, scoring: Scoring) -> ScorerOutput:
-        """Return the judge's verdict; if neither of two replies can be read, the fields are None."""
+        """Return the judge's verdict; its fields are None if neither of two replies can be read."""
         found = consult(judge_of(scoring.tools.judge, self.judge), self._question(scoring))
         fields = self._fields_of(found.verdict)
         if self.model.human_label is not None:
@@ -150,7 +151,10 @@ class JudgingScorer:
 
 @dataclass(frozen=True, slots=True)
 class RubricScorer:
-    """A metric that asks the run's judge for a grade; ``texts`` gives the texts to grade."""
+    """A metric that asks the run's judge for a grade.
+
+    ``texts`` gives the texts to grade.
+    """
 
     texts: ComparingScorer
     judge: str = ""
@@ -172,7 +176,7 @@ class RubricScorer:
 
     @property
     def prompt_hash(self) -> str:
-        """The hash of the parts of the judge's prompt that are equal for all rows: 12 hexadecimal digits."""
+        """The hash of the parts of the judge's prompt that all rows share: 12 hexadecimal digits."""
         extras = self.model.extras
         try:
             return Rubric.of(extras.get("rubric"), extras.get("levels")).sha256
@@ -185,7 +189,7 @@ class RubricScorer:
         return graded.question(predicted.text, self.texts.targets(scoring), extras).first
 
     def score(self, scoring: Scoring) -> ScorerOutput:
-        """Return the judge's level and reason; None for both if neither of two replies can be read."""
+        """Return the judge's level and reason, or None for both if neither of two replies can be read."""
         graded, predicted, extras = self._given(scoring)
         targets = self.texts.targets(scoring)
         fields: dict[str, Any] = {"answer_gt": targets[0] if len(targets) == 1 else list(targets)}
@@ -215,7 +219,10 @@ class RubricScorer:
 
 
 def build_scorer(key: str, model: ScorerBase, registry: Registry, tools: Sequence[Mapping[str, Any]]) -> Scorer:
-    """Return the scorer for a model of any type but ``python``; ``tools`` has the schemas for metrics of calls."""
+    """Return the scorer for an entry of any type except ``python``.
+
+    ``tools`` has the schemas for metrics that compare tool calls.
+    """
     if isinstance(model, JudgeBase):
         return JudgingScorer(key, model)
     scorer = text_scorer(key, model, registry, tools)

@@ -13,7 +13,7 @@ from pytest_lmeval.task import Tools
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """The input of a scorer: the row, the run's tools, the names of task and example, and the scores so far."""
+    """The input of a scorer: the row, the run's tools, the names of the task and the example, and the scores so far."""
 
     row: AnsweredRow
     tools: Tools
@@ -31,9 +31,9 @@ class Scoring:
 class ScorerOutput:
     """The fields that a scorer assigns to a row.
 
-    ``unscorable`` is the reason why there is no score although the model is not at fault. ``prediction`` is the scored
-    text; ``unparsed`` is true if it contains no answer. ``judge`` has the replies of a judge, ``usage`` the tokens and
-    the cost of these replies, and ``details`` further facts for readers.
+    ``unscorable`` says why the row has no score through no fault of the model. ``prediction`` is the scored text.
+    ``unparsed`` is true if the scored text contains no answer. ``judge`` has the judge's replies, and ``usage`` has the
+    tokens and the cost of these replies. ``details`` has more facts for readers.
     """
 
     fields: Mapping[str, Any]
@@ -46,7 +46,10 @@ class ScorerOutput:
 
 
 class Scorer(Protocol):
-    """A scorer of a task; ``fields`` and ``candidates`` are None if they are unknown until the scorer runs."""
+    """A scorer of a task.
+
+    ``fields`` and ``candidates`` are None if they are unknown until the scorer runs.
+    """
 
     @property
     def key(self) -> str:
@@ -58,11 +61,11 @@ class Scorer(Protocol):
 
     @property
     def fields(self) -> tuple[str, ...] | None:
-        """The fields that every row gets."""
+        """The fields that the scorer gives every row."""
 
     @property
     def candidates(self) -> tuple[str, ...] | None:
         """The fields that can be the score of a row: a boolean, or a number in [0, 1]."""
 
     def score(self, scoring: Scoring) -> ScorerOutput:
-        """Return the fields of a row; raise LmevalError if it cannot be scored."""
+        """Return the fields of a row; raise LmevalError if the row cannot be scored."""

@@ -32,9 +32,9 @@ _Schemas = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class ComparingScorer:
-    """Compares the model's answer, or ``prediction``, with the expected text, after the post-process rule.
+    """Compares the post-processed answer, or the post-processed ``prediction``, with the expected text.
 
-    ``compute`` does the comparison. A metric that compares calls checks them against the schemas in ``tools``.
+    ``compute`` does the comparison. A metric for tool calls uses the schemas in ``tools``.
     """
 
     key: str
@@ -56,7 +56,7 @@ class ComparingScorer:
         return self.registry.rules[self.model.post_process or "none"](text)
 
     def text(self, template: str, scoring: Scoring) -> str:
-        """Return the text of a template, filled for the row."""
+        """Return the text of ``template``, filled for the row."""
         return compile_template(template).render(scoring.variables)
 
     def targets(self, scoring: Scoring) -> tuple[str, ...]:
@@ -116,7 +116,7 @@ def _choices(column: str | None, sample: Mapping[str, Any]) -> list[str]:
 
 
 def _listed(text: str) -> Any:
-    # A cell of a csv file may hold JSON, a Python list, or words between commas.
+    # A cell of a CSV file may hold JSON, a Python list, or words separated by commas.
     for read in (json.loads, ast.literal_eval):
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
             return read(text)
@@ -182,4 +182,4 @@ _KINDS: Mapping[type[ScorerBase], tuple[Callable[..., ScorerOutput], tuple[str, 
     Rouge: (_rouge, _ROUGE, _ROUGE),
     JsonSchema: (_validity, ("is_valid",), ("is_valid",)),
 }
-"""By the class of a scorer's model: its function, its fields, and the fields that can be a row's score."""
+"""The function, the fields and the possible score fields of a scorer, by the class of its model."""

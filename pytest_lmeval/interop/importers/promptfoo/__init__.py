@@ -1,6 +1,6 @@
 """Convert a config of promptfoo: tests become data files with checks, and providers become profiles.
 
-A config passes these modules in order: ``config`` reads it, ``prompts``, ``cases`` and ``providers`` interpret it,
-``checks`` (with ``templates``) turns assertions into checks, and ``bring_in`` makes the files. ``reasons`` has
-messages.
+A config passes through these modules in order. ``config`` reads the config, and ``prompts``, ``cases`` and
+``providers`` interpret its parts. ``checks``, with ``templates``, turns assertions into checks, and ``bring_in`` makes
+the files. ``reasons`` has the messages about parts without a counterpart.
 """

@@ -1,4 +1,4 @@
-"""Turn a config into files: tests with equal checks share a data file, and each prompt is a variant of that file."""
+"""Turn a config into data files: tests with equal checks share a file, and each prompt is a variant of that file."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Checked:
 
 
 def bring_in(source: Path, destination: Path) -> Imported:
-    """Return the data files and profiles for the config at ``source``; raise UsageError if it cannot be read."""
+    """Return the data files and profiles for the config at ``source``; raise UsageError if nothing can be imported."""
     config, remarks = read_config(source), Remarks()
     folder, files = Folder(source.parent), NewFiles(destination)
     remarks.leave_others(config, _READ, OF_A_KEY)
@@ -151,7 +151,7 @@ def _templates(group: Sequence[Checked], prompts: Sequence[Prompt]) -> Iterator[
 
 
 def _cell(value: Any, *, is_plain: bool) -> Any:
-    # Convert as JavaScript does; keep a value that a template looks into.
+    # Convert values as JavaScript does, but keep a value that a template looks into.
     is_integer = isinstance(value, int) and not isinstance(value, bool)
     return script_text(value) if value is None or (is_plain and not is_integer) else value
 
@@ -163,7 +163,7 @@ def _id(case: Case) -> str:
 def _prompt(prompt: Prompt, blank: set[str], rows: Sequence[Row]) -> Any:
     messages = [*prompt.messages]
     if not any(names_in(text) for _, text in messages):
-        # A data file's prompt must use a column; this one is the same for all rows.
+        # A data file's prompt must use a column, but this prompt is the same for all rows.
         role, text = messages[-1]
         messages[-1] = role, f"{{{{ {_add_column('prompt_text', [text] * len(rows), rows)} }}}}"
     found = [{"role": role, "content": tolerating(text, blank)} for role, text in messages]
@@ -197,7 +197,7 @@ def _target(texts: Sequence[str], name: str, group: Sequence[Checked], rows: Seq
 
 
 def _add_column(name: str, values: Sequence[Any], rows: Sequence[Row]) -> str:
-    """Add a column, and return its name: ``name`` made valid and unique."""
+    """Add a column, and return its name, which is ``name`` made valid and unique."""
     name = safe_name(name, "expected").replace("-", "_")
     name = FileNames(("range", "row", *rows[0])).give(f"expected_{name}" if name[0].isdigit() else name, "_")
     for row, value in zip(rows, values, strict=True):

@@ -1,4 +1,4 @@
-"""The tests of a config and its csv files, merged with ``defaultTest``: a case for each combination of variables."""
+"""Read a config's tests, merge them with ``defaultTest``, and make a case for each combination of variables."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Case:
     threshold: Node | None
 
     def fill(self, template: str) -> str:
-        """Return the text of a template for this test; raise LeftOut."""
+        """Return the text of a template for this test; raise LeftOut if the template cannot be filled."""
         values = self.variables.items()
         return filled(
             template, {name: each if isinstance(each, dict | list) else script_text(each) for name, each in values}
@@ -75,7 +75,7 @@ class _Reader:
     remarks: Remarks
 
     def tests(self, node: Node) -> list[Node]:
-        """Return the tests, which are mappings, including tests in files."""
+        """Return the tests at ``node`` as mappings, including tests in files."""
         found: list[Node] = []
         for each in node.elements():
             try:
@@ -172,7 +172,7 @@ def _csv_test(row: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _assertion(text: str) -> dict[str, Any]:
-    """Return the assertion in a cell: ``contains: Paris``, ``rouge-n(0.8): ...``, or a text to equal."""
+    """Return the assertion in a cell, such as ``contains:Paris`` or ``rouge-n(0.8):...``, or else a text to equal."""
     if text.startswith(_CODE):
         return {"type": "javascript", "value": text}
     if text.startswith("grade:"):

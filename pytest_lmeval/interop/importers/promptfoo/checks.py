@@ -19,7 +19,10 @@ _KNOWN = frozenset({"type", "value", "threshold", "weight", "metric"})
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check; ``targets`` are templates, and ``demand`` is the criterion for a judge, "" without a judge."""
+    """A check of a data file.
+
+    ``targets`` are templates. ``demand`` is the criterion for a judge, or "" without a judge.
+    """
 
     metric: str
     targets: tuple[str, ...] = ()
@@ -162,5 +165,5 @@ _MAKERS: Mapping[str, Callable[[Any, Node], list[Check]]] = {
 
 
 def is_kind(name: str) -> bool:
-    """Return True if promptfoo has an assertion of this name."""
+    """Return True if promptfoo has an assertion called ``name``."""
     return name.removeprefix("not-") in {*_MAKERS, *WITHOUT}

@@ -1,4 +1,4 @@
-"""Read a config and the files below its folder; keep the place of each value and the remarks about it."""
+"""Read a config and the files below its folder, and keep the place of each value and remarks about it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _PROGRAMS = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".py", ".rb
 
 
 class LeftOut(Exception):
-    """The reason that a part of a config has no counterpart; ``node`` is the faulty element within it, if known."""
+    """The reason that a part of a config has no counterpart.
+
+    ``node`` is the faulty element within that part, if known.
+    """
 
     def __init__(self, why: str, node: Node | None = None) -> None:
         super().__init__(why)
@@ -33,7 +36,7 @@ class LeftOut(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value, the name of its file for messages, and the keys that lead to it; without a document, its line."""
+    """A value, its file's name for messages, and the keys that lead to it, or its line if there is no document."""
 
     value: Any
     file: str
@@ -52,7 +55,7 @@ class Node:
         return field_name(self.keys) if self.keys else "the file"
 
     def at(self, key: str) -> Node:
-        """Return the value under a key, or None."""
+        """Return the node under ``key``; its value is None if the key is missing."""
         inner = self.value.get(key) if isinstance(self.value, dict) else None
         return replace(self, value=inner, keys=(*self.keys, key))
 
@@ -87,7 +90,7 @@ class Remarks:
         self.left_out.append(Remark(node.file, node.line, what or node.name, why))
 
     def leave_for(self, left: LeftOut, node: Node, what: str = "") -> None:
-        """Add the reason that was raised for ``node`` or a part of it."""
+        """Add the reason of ``left``, which concerns ``node`` or a part of it."""
         self.leave(left.node or node, left.why, what)
 
     def differ(self, node: Node, why: str, what: str) -> None:
@@ -98,7 +101,10 @@ class Remarks:
     def leave_others(
         self, node: Node, known: frozenset[str], why: Mapping[str, str] | str = "nothing here reads it"
     ) -> None:
-        """Add every entry of a mapping that is not ``known``; ``why`` is a single reason, or maps keys to reasons."""
+        """Add every entry of a mapping whose key is not ``known``.
+
+        ``why`` is a single reason, or maps keys to reasons.
+        """
         for key, inner in node.items():
             if key not in known:
                 self.leave(inner, why if isinstance(why, str) else why.get(key, "nothing here reads it"))
@@ -126,12 +132,12 @@ def read_config(path: Path) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """The folder of a config; only files below it are read."""
+    """The folder of a config; the import reads only files below this folder."""
 
     path: Path
 
     def find(self, node: Node) -> list[Path]:
-        """Return the file that a reference names, or all files that its pattern matches; raise LeftOut."""
+        """Return the file that a reference names, or all files that match its pattern; raise LeftOut if that fails."""
         name = str(node.value).removeprefix(_PREFIX)
         if "://" in name or "{{" in name:
             raise LeftOut(f"{name!r} is not a file in the config's folder; save its content there", node)
@@ -147,18 +153,18 @@ class Folder:
             raise LeftOut(f"{name!r:.60} is not the name of a file: {error!s:.60}", node) from None
 
     def value(self, path: Path, node: Node) -> Any:
-        """Return the value of a YAML or JSON file, or the text of any other file; raise LeftOut."""
+        """Return the value of a YAML or JSON file, or the text of another file; raise LeftOut if it is unreadable."""
         return self.parsed(path, node).value if path.suffix in MAPPINGS else self.text(path, node).strip()
 
     def text(self, path: Path, node: Node) -> str:
-        """Return the text of a file; raise LeftOut."""
+        """Return the text of a file; raise LeftOut if the file cannot be read."""
         try:
             return self._bytes(path, node).decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise LeftOut(f"{path.name}: not UTF-8 text (byte {error.start + 1}); prompts hold text", node) from None
 
     def parsed(self, path: Path, node: Node) -> Node:
-        """Return the value of a YAML or JSON file with its places; raise LeftOut."""
+        """Return the value of a YAML or JSON file with its places; raise LeftOut if the file cannot be read."""
         try:
             return _parsed(self._bytes(path, node), path.suffix, path.relative_to(self.path).as_posix())
         except YamlFault as fault:
@@ -192,7 +198,7 @@ def _parsed(data: bytes, suffix: str, name: str) -> Node:
         value = reader.read()
     except YamlFault:
         if suffix == ".json":
-            # The YAML reader has a limit. A larger JSON file is read without places.
+            # The YAML reader has a limit, so read a larger JSON file without places.
             with suppress(ValueError, RecursionError):
                 return Node(json.loads(data), name)
         raise

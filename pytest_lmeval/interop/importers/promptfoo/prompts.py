@@ -28,7 +28,7 @@ class Prompt(NamedTuple):
     messages: Sequence[tuple[str, str]]
 
     def check(self, row: dict[str, Any]) -> None:
-        """Raise LeftOut if the prompt cannot be filled with a row."""
+        """Raise LeftOut if a row cannot fill the prompt."""
         try:
             for _, text in self.messages:
                 filled(text, row)

@@ -1,4 +1,4 @@
-"""Messages: reasons for parts that have no counterpart, with alternatives, and differences in meaning."""
+"""Messages about parts of a config that have no counterpart, or a different meaning, in this package."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pytest_lmeval.pages import page
 
 
 def _each(reasons: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the reason for each word of the keys."""
+    """Return the reason for each word in the keys of ``reasons``."""
     return {name: why for names, why in reasons.items() for name in names.split()}
 
 
@@ -46,7 +46,7 @@ WITHOUT = _each(
         "human": f"extras.human_label compares a judge with labels of people ({page('grade-with-a-judge.md')})",
     }
 )
-"""By the kind of an assertion without ``not-``: the reason that it has no counterpart, and an alternative."""
+"""The reason that an assertion has no counterpart, and an alternative, by the assertion's kind without ``not-``."""
 
 OF_A_KEY = _each(
     {
@@ -69,7 +69,7 @@ OF_A_KEY = _each(
         "runSerially": "examples are independent here; their order does not matter",
     }
 )
-"""By a key of a config, a test or its options: the reason for skipping that key alone."""
+"""The reason for skipping one key of a config, a test or its options, by that key."""
 
 ENDS = _each(
     {
@@ -83,7 +83,7 @@ ENDS = _each(
         "transform postprocess": TRANSFORM,
     }
 )
-"""By a key of a test or its options: the reason for skipping the whole test."""
+"""The reason for skipping a whole test, by a key of the test or its options."""
 
 DIFFERS = _each(
     {
@@ -97,4 +97,4 @@ DIFFERS = _each(
         "llm-rubric model-graded-closedqa factuality model-graded-factuality": _JUDGE,
     }
 )
-"""By the kind of an assertion: the difference of its check."""
+"""The difference in meaning between an assertion and its check, by the assertion's kind."""

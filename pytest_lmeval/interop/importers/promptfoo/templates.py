@@ -1,4 +1,4 @@
-"""Templates that Nunjucks and the Jinja of data files fill in the same way, and values as JavaScript prints them."""
+"""Accept templates that Nunjucks and Jinja fill in the same way, and print values as promptfoo does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SAME = re.compile(rf"\{{\{{-?\s*([A-Za-z_]\w*)(\.\w+|\[\d+\])*(\s*\|\s*({_FILTE
 
 
 def is_template(text: str) -> bool:
-    """Return True if a text has a tag."""
+    """Return True if a text has a template tag."""
     return "{{" in text or "{%" in text or "{#" in text
 
 
@@ -38,7 +38,7 @@ def checked(text: str) -> str:
 
 
 def names_in(template: str) -> set[str]:
-    """Return the variables of a template; raise LeftOut if it is not valid."""
+    """Return the variables of a template; raise LeftOut if the template is not valid."""
     try:
         return RowTemplate.of(template, "template").used(()) if is_template(template) else set()
     except RecordRefused as refused:
@@ -64,12 +64,12 @@ def tolerating(template: str, blank: Collection[str]) -> str:
 
 
 def is_blank(value: Any) -> bool:
-    """Return True if a data file would call a cell empty."""
+    """Return True if a data file treats ``value`` as empty."""
     return value is None or (isinstance(value, str) and not value.strip())
 
 
 def script_text(value: Any) -> str:
-    """Return a value as JavaScript's ``String`` does, but objects and lists as JSON, as promptfoo does."""
+    """Return ``value`` as promptfoo prints it: "" for null, JSON for objects and lists, else as in JavaScript."""
     if isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:

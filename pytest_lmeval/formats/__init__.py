@@ -1,1 +1,1 @@
-"""Load task files: one module per format, each of which returns the ``Task`` objects of a file."""
+"""Load task files; each format has a module that returns the ``Task`` objects of a file."""

@@ -135,7 +135,7 @@ class AnswerCheck(NamedTuple):
 def checks_of(example: Example, registry: Registry) -> list[AnswerCheck]:
     """Return the checks of an example.
 
-    A check without a rule uses the record's rule. If neither has a rule, code gets ``extract_code_block``.
+    A check without a rule uses the record's rule or, for code in a record without a rule, ``extract_code_block``.
     """
     common = example.metadata
     found = []

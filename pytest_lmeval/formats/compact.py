@@ -61,7 +61,7 @@ def check_compact_record(record: object, line: int, registry: Registry, folder: 
 
 
 def is_record(record: Mapping[str, Any]) -> bool:
-    """Return True if ``record`` has the fields of this dialect, or is a first line with defaults."""
+    """Return True if ``record`` has the fields of this dialect, or is a line with ``defaults``."""
     if record.keys() == {"defaults"}:
         return isinstance(record["defaults"], dict)
     if TURNS in record:

@@ -101,7 +101,7 @@ RowPrompt = RowTemplate | PartsTemplate | ChatPrompt
 class Shape:
     """The templates of a record.
 
-    ``checks`` has pairs of a check and its targets. In a file with checks, ``metric`` is "".
+    ``checks`` lists pairs of a check and its targets. In a file with checks, ``metric`` is "".
 
     ``images`` follow the text of each prompt.
     """

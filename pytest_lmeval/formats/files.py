@@ -69,7 +69,7 @@ def _holds_a_task(path: Path) -> bool:
 def is_row_file(path: Path) -> bool:
     """Return True if a YAML file in the folder of ``path``, or one folder up, names ``path`` as a data file.
 
-    A file that begins like a task's record is no data file, so the function reads no YAML for it.
+    A file that begins like a task's record is not a data file, so the function reads no YAML for it.
     """
     try:
         with path.open("rb") as file:
@@ -179,7 +179,7 @@ def load_file(
 
 
 def complete_file(loaded: LoadedFile) -> LoadedFile:
-    """Return ``loaded`` with all tasks completed by :func:`complete`, which raises UsageError."""
+    """Return ``loaded`` with all tasks completed by :func:`complete`, which may raise UsageError."""
     return replace(loaded, tasks=[complete(task) for task in loaded.tasks])
 
 

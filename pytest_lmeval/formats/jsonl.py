@@ -68,7 +68,7 @@ class JsonlTask(Task):
         return self._scored(example, completion, tools)
 
     def judges(self, example: Example) -> Sequence[str]:
-        """Return "", the name of the run's judge, if the metric asks a judge, else nothing."""
+        """Return ("",), which means the run's judge, if the metric asks a judge, else ()."""
         metric = None if self.strict else self.registry.metrics.get(self.metric)
         return ("",) if metric is not None and metric.asks_judge else ()
 
@@ -132,7 +132,7 @@ class ChecksTask(JsonlTask):
     __slots__ = ()
 
     def judges(self, example: Example) -> Sequence[str]:
-        """Return "", the name of the run's judge, if a check asks a judge, else nothing."""
+        """Return ("",), which means the run's judge, if a check asks a judge, else ()."""
         return ("",) if any(check.metric.asks_judge for check in self._checks(example)) else ()
 
     def scoring(self, example: Example) -> Mapping[str, Any]:

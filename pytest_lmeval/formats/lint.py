@@ -37,7 +37,7 @@ RULES: Mapping[str, str] = MappingProxyType(
 )
 """The meaning of each rule's warnings for someone who reads the board."""
 
-# Many data sets have this key, which resembles a key of one metric. Records of that metric refuse it.
+# Many data sets have this key, which resembles a key of one metric; records of that metric refuse it.
 _ORDINARY = ("level",)
 _WORD = re.compile(r"\w+")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -129,7 +129,7 @@ _SIGMAS = 2.5
 
 
 def _skewed_answers(task: Task, registry: Registry) -> Iterator[LintWarning]:
-    """Yield a warning for each category and metric of ``task`` in which one answer is right much too often.
+    """Yield a warning for each category and metric of ``task`` in which one answer is right suspiciously often.
 
     The limit is an even share plus 0.1 or 2.5 standard deviations, whichever is larger. A task with a single answer for
     all examples always gets a warning.

@@ -117,7 +117,7 @@ class NewFiles(Mapping[Path, bytes]):
     def write(self) -> list[Path]:
         """Write the missing files, and return all paths.
 
-        Before it writes anything, it raises a UsageError that names every existing file with other content.
+        Before writing anything, the method raises a UsageError that names every existing file with other content.
         """
         try:
             missing = [path for path in self if not path.exists()]

@@ -68,7 +68,7 @@ def about(
 ) -> Question:
     """Return the question that asks for a grade of ``material``, texts by their roles.
 
-    ``make`` makes requests. In the message, ``media``, which the material mentions, follow the material.
+    ``make`` makes requests. The ``media`` that the material mentions follow it in the message.
     """
     message = Message.of_parts("user", (rubric.asks(material), *media))
     return Question(asker, level_of(rubric), (message,), make, rubric.sha256)

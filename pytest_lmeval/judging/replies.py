@@ -59,7 +59,7 @@ def reason_in(reply: Mapping[str, object]) -> str | None:
 def object_in(reply: str) -> dict[str, Any] | None:
     """Return the JSON object in a reply, or None if there is no object, more than one, or a duplicate key.
 
-    The object must be the whole reply, or the whole content of its only fenced block; text around the block must not
+    The object must be the whole reply, or the whole content of its only fenced block. Text around the block must not
     contain a brace. An object inside a sentence may be a quotation.
     """
     text = _unfenced(reply)

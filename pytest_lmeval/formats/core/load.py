@@ -153,7 +153,7 @@ _MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Baselines:
-    """Scores of random guessing in percent, with their lines in the file ``name``, by task label."""
+    """``by_label`` maps a label to the score of random guessing, in percent, and its line in the file ``name``."""
 
     name: str
     by_label: Mapping[str, tuple[str, int]]

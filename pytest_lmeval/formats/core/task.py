@@ -83,7 +83,7 @@ class CoreTask(Task):
         return Score(float(chosen == gold), options.record(chosen), data["choices"][chosen], metrics=metrics)
 
     def threshold(self, example: Example) -> float | None:
-        """Return None: the metric's threshold applies."""
+        """Return None, so that the metric's threshold applies."""
         return None
 
     def metric_name(self, example: Example) -> str:

@@ -78,7 +78,7 @@ def holds(filter: Filter, variables: Mapping[str, Any]) -> bool:
 
 
 def exclusion(key: str) -> str:
-    """Return the note in a row's details which says that the action ``key`` excluded the row."""
+    """Return the note that says, in a row's details, that the action ``key`` excluded the row."""
     return f"action {key}: excluded from metrics"
 
 
@@ -116,7 +116,7 @@ def _cannot(filter: ComparedValue, value: Any, why: str) -> ScoringError:
 
 
 def _unfit(op: str, value: Any) -> str:
-    """Return the kind of value that ``op`` needs, or "" if ``value`` is such a value."""
+    """Return the kind of value that ``op`` needs, or "" if ``value`` is of that kind."""
     if op == "in":
         kinds = {_kind(each) for each in value} if isinstance(value, list) else set()
         fits = len(kinds) == 1 and kinds <= {"text", "a number", "a boolean"}

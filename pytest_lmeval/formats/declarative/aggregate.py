@@ -27,7 +27,7 @@ _WAYS_OUT = "set score_field, or give the scorer metrics"
 class Aggregation:
     """A metric of a scorer.
 
-    ``snippet`` is the function of a metric that is written in Python.
+    ``snippet`` is the function of a metric written in Python.
     """
 
     scorer: str
@@ -53,7 +53,7 @@ class Aggregation:
 class _Metrics:
     """The metrics computed so far.
 
-    ``taken`` has the names of the metrics that the examples already have.
+    ``taken`` contains the names of the examples' own metrics.
     """
 
     taken: frozenset[str] = frozenset()
@@ -244,7 +244,7 @@ def _check_decisive(
 def score_of_task(
     decision: ScoreRule, rows: Sequence[Mapping[str, Any]], metrics: Mapping[str, float], left_out: Mapping[str, str]
 ) -> float | None:
-    """Return the ``score_metric`` of a task whose rows have no score, or None if it names no ``score_metric``.
+    """Return the ``score_metric`` of a task whose rows have no score, or None if the task names no such metric.
 
     ``metrics`` has the metrics of the deciding scorer, and ``left_out`` says why some metrics have no value. Raise
     ScoringError if rows took their scores from different fields, or if the metric is not in [0, 1].

@@ -65,7 +65,7 @@ class Builder:
             self.aggregations += self._aggregations(key, model, keys)
 
     def build(self, dataset: Dataset, config: TaskConfig) -> tuple[DeclarativeTask | None, list[Fault]]:
-        """Return the task, or the faults of its rows' ids and prompts and of its score rule."""
+        """Return the task, or the faults of the row ids, the prompts and the score rule."""
         file, source = self.file, self.source
         ids, faults = _ids(dataset)
         faults = [*faults, *check_rule(self.scorers, self.aggregations)]

@@ -60,7 +60,7 @@ def open_dataset(reference: DatasetReference, task: Path, used: Collection[str] 
 
 
 def find_dataset_files(task: Path) -> Iterator[tuple[Path, YamlDocument]]:
-    """Yield the YAML files whose key a task can name, from its folder, the folder above, and ``datasets`` in either."""
+    """Yield the YAML files whose keys a task can name, from its folder, the parent, and ``datasets`` in both."""
     seen: set[Path] = set()
     for name in _FOLDERS:
         folder = (task.parent / name).resolve()

@@ -112,7 +112,7 @@ class Snippet:
     _hangs: int = field(default=0, init=False)
 
     def __call__(self, *arguments: Any) -> Any:
-        """Return the function's result; raise a ScoringError with its name if the function raises or hangs."""
+        """Return the function's result; raise ScoringError, which names the function, if it raises or hangs."""
         if self._hangs >= _MOST_HANGS:
             raise ScoringError(f"{self.name}: not called any more; it has hung {_MOST_HANGS} times")
         if self._worker is None:

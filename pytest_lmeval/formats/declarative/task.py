@@ -66,7 +66,7 @@ class DeclarativeTask(Task):
 
     @property
     def aggregates(self) -> bool:
-        """True: the task aggregates its results itself."""
+        """True, because the task aggregates its results itself."""
         return True
 
     @property

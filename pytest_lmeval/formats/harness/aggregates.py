@@ -169,10 +169,10 @@ _BOOTSTRAPPED = frozenset({"median", "matthews_corrcoef", "f1", "perplexity", "n
 
 
 def standard_error(name: str, values: Values, iterations: int = ITERATIONS) -> float | None:
-    """Return the standard error of the aggregation ``name`` of ``values``, or None if it has no formula.
+    """Return the standard error of the aggregation ``name`` of ``values``, or None if no formula exists.
 
-    For a mean, return the standard error of the sample. Bootstrap other aggregations with ``iterations`` draws, and a
-    corpus metric with at most 100.
+    For a mean, return the standard error of the sample. Bootstrap other aggregations with ``iterations`` draws (at most
+    100 for a corpus metric).
     """
     if len(values) < 2 or iterations <= 0:
         return None

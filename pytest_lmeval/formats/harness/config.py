@@ -1,7 +1,6 @@
 """Read and check the keys of one task, from its file and the files that it includes.
 
-The code that uses a key defines the meaning of that key. The keys hold references to functions, which tasks import
-later.
+The code that uses a key defines the meaning of that key. A key may refer to a function, which the task imports later.
 """
 
 from __future__ import annotations

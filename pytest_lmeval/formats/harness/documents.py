@@ -1,6 +1,6 @@
 """Read the question, the target and the choices of a row, as the task's keys specify.
 
-Templates work as in declarative tasks, but have an additional filter and keep final line breaks.
+Templates work as in declarative tasks, but also have the filter ``regex_replace``, and keep final line breaks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Documents:
 
     ``columns`` has the columns of the evaluated split.
 
-    A text that equals the name of a column means that column. Any other text is a template over all columns.
+    A key whose text is a column's name refers to that column. Any other text is a template over all columns.
     """
 
     def __init__(self, config: Config, columns: Collection[str]) -> None:
@@ -83,7 +83,7 @@ class Documents:
     def load(self, *refs: Any) -> Any:
         """Import the functions among ``refs``; raise RecordRefused if an import fails.
 
-        Return the state of ``random`` after the first import that drew from it, or None without a draw.
+        Return the state of ``random`` after the first import that drew from it, or None if no import did.
         """
         start = None
         for ref in refs:

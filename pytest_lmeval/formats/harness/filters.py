@@ -67,7 +67,7 @@ def _filter(step: Any, call: Callable[..., Any], functions: Sequence[FunctionRef
 
 
 def _registered(name: str, functions: Sequence[FunctionRef]) -> FunctionRef:
-    """Return the class that a module of ``functions``, or a module beside it, registers as the filter ``name``."""
+    """Return the class that a module of ``functions``, or a module in its folder, registers as the filter ``name``."""
     files = [ref.file for ref in functions if ref.file.is_file()]
     found: dict[str, FunctionRef] = {}
     for place in (files, sorted({each for file in files for each in file.parent.glob("*.py")})):
@@ -91,7 +91,7 @@ def own_filters(found: Mapping[str, Sequence[Filter]]) -> list[FunctionRef]:
 
 
 def _own(ref: FunctionRef, function: Callable[..., Any], given: Any, row: Row) -> Any:
-    """Return one document's result of a filter of the task, which takes a list of responses per document."""
+    """Call a filter of the task with a list of one document's responses, and return the result for that document."""
     found = [*function([given], [dict(row)])]
     if len(found) != 1:
         raise ScoringError(f"{ref} returned {len(found)} lists of responses for one document")

@@ -47,8 +47,8 @@ _Parts = tuple[list[HarnessMetric], dict[str, list[Filter]], dict[str, Any]]
 class HarnessSettings:
     """The settings of a file for all its tasks.
 
-    ``data`` is the folder with the tasks' data. ``metric`` names the deciding metric of a task. ``examples`` has gate
-    fields of single examples, by ``TASK.DOCUMENT``.
+    ``data`` is the folder with the tasks' data. ``metric`` maps the name of a task to its deciding metric. ``examples``
+    maps ``TASK.DOCUMENT`` to the gate fields of that example.
     """
 
     chat: str = "off"
@@ -290,7 +290,7 @@ def _rows(key: str, expected: str, made: Any) -> Sequence[Any]:
 
 
 def _drawn(config: Config, reader: Documents, data: Source, start: Any) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Return the documents and the few-shot pool of a task that draws at random, in the order of the harness.
+    """Return the documents and the few-shot pool of a task that draws at random, made in the harness's order.
 
     The harness makes the pool first, even if the task needs no few-shot examples, and processes a split only once.
     """

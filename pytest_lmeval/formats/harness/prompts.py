@@ -60,8 +60,8 @@ class Maker:
     """Makes the examples of one task; few-shot examples depend on the rows before the example.
 
     ``chat`` is ``off``, ``multiturn`` or ``single``. ``system`` is an instruction that precedes everything else. If
-    ``has_inputs`` is true, the choices are the inputs. ``own`` has the gate fields of single examples by place, and
-    ``missed`` has the targets that are not choices.
+    ``has_inputs`` is true, the choices are the inputs. ``own`` maps places to gate fields of single examples, and
+    ``missed`` maps places to targets that are not choices.
     """
 
     config: Config

@@ -67,7 +67,7 @@ def metric_max_over_ground_truths(metric_fn: Callable[..., Any], prediction: Any
 
 
 def register_filter(name: str) -> Callable[[Any], Any]:
-    """Return a decorator that does nothing; ``filters`` finds registered classes in the source instead."""
+    """Return a decorator that does nothing, since ``filters`` finds registered classes in the source."""
     return lambda decorated: decorated
 
 

@@ -48,7 +48,7 @@ DETAILS = MEASURES
 _SOURCES = "returned_by"
 """The key of details that maps each unexpected name of a value to the metric whose function returned it."""
 _DECIDES = "decides"
-"""The key of details with the name of the value that is the score, if a function returned no value of the metric."""
+"""The key of details that names the value which is the score, if a function returned no value of the metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +254,7 @@ class HarnessTask(Task):
         return shown(self.decisive)
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return what affects the score besides the prompt: the task's keys and functions, and the pairs."""
+        """Return everything besides the prompt that affects the score: the task's keys and functions, and the pairs."""
         return {**self.facts, "pairs": example.metadata["pairs"]}
 
     def unprompted(self, example: Example) -> Mapping[str, Any]:

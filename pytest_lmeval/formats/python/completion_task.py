@@ -156,7 +156,7 @@ class CompletionTask(Task):
         return option_requests([(context, option) for option in _options(held.sample)], self.name, example.id, talk)
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
-        """Return the first metric's score of the post-processed completion, with the scores of other metrics."""
+        """Return the first metric's score of the post-processed completion, with the other metrics' scores."""
         if self.needs:
             return self._chosen(example, self.held[example.id], responses)
         with running_code_in(tools.sandbox):

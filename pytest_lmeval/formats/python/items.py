@@ -77,7 +77,7 @@ class Items(Sequence[ItemIndex]):
         return dict(row)
 
     def rows(self, splits: Splits, split: str, subject: str) -> Sequence[Row]:
-        """Return the rows of a split that have this ``subject`` or no subject."""
+        """Return the rows of a split whose subject is ``subject`` or missing."""
         rows = splits[split]
         if not subject or subject not in self.declared:
             return rows

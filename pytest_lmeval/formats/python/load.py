@@ -126,8 +126,8 @@ def _find_tasks(file: TaskModule) -> list[_Found]:
 
     If the file defines a list ``TASKS``, only its entries are tasks. Otherwise, the tasks are the instances in
     variables, and the classes of the file that have no instance and are not helpers. Helpers are names that begin with
-    an underscore, classes without a ``NAME``, abstract classes, base classes, and conversations for training only. A
-    mixture with such a conversation is not a task either.
+    an underscore, classes without a ``NAME``, abstract classes and base classes. Conversations for training only, and
+    mixtures that contain them, are not tasks either.
     """
     if "TASKS" in file.names:
         return _listed(file)

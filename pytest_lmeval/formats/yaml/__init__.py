@@ -39,9 +39,10 @@ _ROLE_NAMES = ("prompt", "data or rows", "metric")
 def load(source: TaskSource, registry: Registry) -> LoadedFile:
     """Return the tasks of a YAML file, or its errors.
 
-    A file without a task's keys is an error only if the command names it. A file that cannot be parsed is an error if
-    it reads like a task, or if the command names its folder. A misspelt root key is an error if the file also has the
-    key or title of a task. A task file of lm-evaluation-harness is loaded only if the command names it.
+    A file without a task's keys is an error only if the command line names the file. A file that cannot be parsed is an
+    error if it reads like a task, or if the command line names its folder. A misspelt root key is an error if the file
+    also has the key or title of a task. The loader loads a task file of lm-evaluation-harness only if the command line
+    names the file.
     """
     if not source.is_named and not has_root_key(source.data):
         return _left_alone(source)
@@ -106,7 +107,7 @@ def _meant(word: str, keys: Iterable[str] = ROOT_KEYS) -> str:
 
 
 def _nearly_data_file(words: Collection[str]) -> str:
-    """Return a sentence about keys that are those of a data file except for at most one, else ""."""
+    """Return a sentence about ``words`` if they lack at most one key of a data file, else ""."""
     lacking = [number for number, role in enumerate(ROLES) if role.isdisjoint(words)]
     if not lacking:
         return "it has the keys of a data file, and others"

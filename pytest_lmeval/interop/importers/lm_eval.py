@@ -334,7 +334,7 @@ def _of_list(path: Path) -> Iterator[_Sample]:
 def _completed(samples: Iterable[_Sample], config: _Fields) -> Iterator[_Sample]:
     """Yield the samples with the names of their filter and metrics, which versions before 0.4.7 omitted.
 
-    These versions wrote all samples of one filter before the samples of the next filter, in the order of the task.
+    Versions before 0.4.7 wrote all samples of one filter before the samples of the next, in the task's order.
     """
     names = [str(each.get("name")) for each in config.get("filter_list") or () if isinstance(each, dict)] or ["none"]
     seen: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""The scores of examples as events ``gen_ai.evaluation.result``, in the JSON of OTLP's logs.
+"""Write the scores of examples as ``gen_ai.evaluation.result`` events, in the JSON of OTLP's logs.
 
 The names follow OpenTelemetry's GenAI conventions; names that begin with ``lmeval.`` belong to this package. The events
 omit prompts and outputs.

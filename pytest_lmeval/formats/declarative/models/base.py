@@ -1,4 +1,4 @@
-"""Base of the task file models; it rejects unknown fields and fills in parameters before any other check."""
+"""Base class for the models of task files; it rejects unknown fields and fills in parameters before other checks."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class ReadContext:
 
 
 def field_error(rule: str, detail: str, field: str | int = "") -> PydanticCustomError:
-    """Return an error at the validator's place in the file, or at the field or element ``field`` below that place."""
+    """Return an error for the value that a validator checks, or for its field or element ``field``."""
     return PydanticCustomError(FAULTS, "faults of fields", {"faults": [[field, rule, detail]]})
 
 

@@ -164,7 +164,7 @@ class MetricBase(Block):
         return dict(zip(self.names(default), self.numbers(scores, default), strict=True))
 
     def numbers(self, scores: Scores, default: str) -> tuple[float, ...]:
-        """Return a number for each of ``WORDS``."""
+        """Return a number for each name in ``WORDS``."""
         raise NotImplementedError
 
 
@@ -270,7 +270,7 @@ class MulticlassClassification(MetricBase):
 
 
 class WeightedAverage(MetricBase):
-    """The mean of the weights of the labels."""
+    """The mean weight of the rows' labels."""
 
     WORDS = ("{self.field}_weighted_average",)
     type: Literal["weighted_average"] = Field(description="The mean of the weights of the labels.")
@@ -288,7 +288,7 @@ class WeightedAverage(MetricBase):
 
 
 class PythonMetric(MetricBase):
-    """A Python function over all scores."""
+    """A metric that a Python function computes from all scores."""
 
     type: Literal["python"] = Field(description="A Python function.")
     compute_metrics_snippet: str = Field(

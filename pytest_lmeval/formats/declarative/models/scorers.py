@@ -1,4 +1,4 @@
-"""The scorers of a task: each assigns a score or other fields to every row."""
+"""Scorers of a task, each of which assigns a score or other fields to every row."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ScorerBase(Block):
 
 
 class TextScorer(ScorerBase):
-    """A scorer that compares a text."""
+    """A scorer of a text, by default the model's answer."""
 
     prediction: TemplateText | None = Template(
         default=None, description="The text to score; by default the model's answer."
@@ -176,7 +176,7 @@ class JudgeBase(ScorerBase):
 
 
 class Labeler(JudgeBase):
-    """A label from a list."""
+    """A scorer that asks a judge for a label from a list."""
 
     type: Literal["labeler_via_model"] = Field(description="A label from a list.")
     labels: list[str] | None = Field(default=None, min_length=1, description="The labels to choose from.")
@@ -193,7 +193,7 @@ class Labeler(JudgeBase):
 
 
 class JudgeClassifier(JudgeBase):
-    """A judge decides if the answer is right or wrong."""
+    """A scorer whose judge decides whether the answer is right or wrong."""
 
     USUAL = (("is_correct", "{key}_mean"),)
     type: Literal["model_as_a_judge_classifier"] = Field(description="A judge decides if the answer is right or wrong.")
@@ -210,7 +210,7 @@ class JudgeClassifier(JudgeBase):
 
 
 class JudgeScorer(JudgeBase):
-    """A judge gives a number."""
+    """A scorer whose judge gives a number."""
 
     type: Literal["model_as_a_judge_scorer"] = Field(description="A judge gives a number.")
     score_min: float = Field(default=0.0, description="The worst score.")

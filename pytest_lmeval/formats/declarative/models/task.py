@@ -85,7 +85,7 @@ class ToolResponse(Block):
 
 
 class PythonResponses(Block):
-    """A Python function that answers for a tool."""
+    """A Python function that answers the calls of a tool."""
 
     type: Literal["python"] = Field(description="A Python function.")
     respond_snippet: str = Field(min_length=1, description="Python with a function respond(arguments).")

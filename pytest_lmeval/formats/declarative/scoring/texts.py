@@ -77,7 +77,7 @@ class ComparingScorer:
 
 
 def text_scorer(key: str, model: ScorerBase, registry: Registry, tools: _Schemas) -> ComparingScorer:
-    """Return the scorer for a model that compares a text."""
+    """Return the scorer for an entry that compares a text."""
     compute, fields, candidates = _KINDS[type(model)]
     return ComparingScorer(key, model, registry, compute, fields, candidates, tools)
 

@@ -86,7 +86,7 @@ class Remarks:
     differs: list[Remark] = field(default_factory=list)
 
     def leave(self, node: Node, why: str, what: str = "") -> None:
-        """Add a part that has no counterpart."""
+        """Add a remark about a part that has no counterpart."""
         self.left_out.append(Remark(node.file, node.line, what or node.name, why))
 
     def leave_for(self, left: LeftOut, node: Node, what: str = "") -> None:
@@ -94,14 +94,14 @@ class Remarks:
         self.leave(left.node or node, left.why, what)
 
     def differ(self, node: Node, why: str, what: str) -> None:
-        """Add a part whose meaning changes; only its first place is listed."""
+        """Add a remark about a part whose meaning changes; list only the first place of that part."""
         if not any((what, why) == (each.what, each.why) for each in self.differs):
             self.differs.append(Remark(node.file, node.line, what, why))
 
     def leave_others(
         self, node: Node, known: frozenset[str], why: Mapping[str, str] | str = "nothing here reads it"
     ) -> None:
-        """Add every entry of a mapping whose key is not ``known``.
+        """Add a remark about every entry of a mapping whose key is not in ``known``.
 
         ``why`` is a single reason, or maps keys to reasons.
         """

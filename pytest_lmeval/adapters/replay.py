@@ -83,7 +83,7 @@ class ReplayAdapter:
         return {} if outputs is None else outputs.calls
 
     def generate_requests(self, requests: Sequence[Generate]) -> list[Completion | AdapterError]:
-        """Return the recorded answer to each request, or an error if there is none."""
+        """Return the recorded answer to each request, or an error if the recording has no answer."""
         return [self._answer(request) for request in requests]
 
     def _answer(self, request: Generate) -> Completion | AdapterError:
@@ -163,7 +163,7 @@ class ReplayJudge:
             self._recalls[task, example] = Recall(judged.exchanges)
 
     def generate_requests(self, requests: Sequence[Generate]) -> list[Completion | AdapterError]:
-        """Return the recorded reply to each request, or an error if there is none."""
+        """Return the recorded reply to each request, or an error if the recording has no reply."""
         return [self._answer(request) for request in requests]
 
     def _answer(self, request: Generate) -> Completion | AdapterError:

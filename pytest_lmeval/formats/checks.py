@@ -75,7 +75,7 @@ def foreign(keys: Collection[str], kinds: Iterable[tuple[frozenset[str], str]] =
 
 
 def check_keys(holder: Mapping[str, Any], prefix: str, read: Iterable[str]) -> None:
-    """Raise RecordRefused if a key of ``holder`` looks like a misspelling of one in ``read``."""
+    """Raise RecordRefused if a key of ``holder`` looks like a misspelling of a key in ``read``."""
     known = frozenset(read)
     for key in holder:
         if wanted := meant(key, known):

@@ -31,10 +31,8 @@ _ROLES = ("system", "user", "assistant")
 def is_data_file(document: Mapping[str, Any], *, is_named: bool) -> bool:
     """Return True if a document is meant to be a data file.
 
-    ``is_named`` is true if the command line names the file.
-
-    If the command line does not name the file, a document with unknown keys and no targets or checks belongs to another
-    program, such as a training script.
+    ``is_named`` is true if the command line names the file. If the command line does not name the file, a document with
+    unknown keys and no targets or checks belongs to another program, such as a training script.
     """
     prompt, rows, scored = (not role.isdisjoint(document) for role in ROLES)
     has_answers = not _ANSWERS.isdisjoint(document)
@@ -101,9 +99,8 @@ RowPrompt = RowTemplate | PartsTemplate | ChatPrompt
 class Shape:
     """The templates of a record.
 
-    ``checks`` lists pairs of a check and its targets. In a file with checks, ``metric`` is "".
-
-    ``images`` follow the text of each prompt.
+    ``checks`` lists pairs of a check and its targets. In a file with checks, ``metric`` is "". ``images`` follow the
+    text of each prompt.
     """
 
     prompts: Mapping[str, RowPrompt]

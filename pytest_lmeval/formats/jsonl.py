@@ -37,7 +37,7 @@ _LARGEST_DOCUMENT = 1 << 24
 class JsonlTask(Task):
     """A task of one file: it asks for a completion per record, post-processes the completion, and scores it.
 
-    ``KINDS`` has the classes for records with checks or turns.
+    ``KINDS`` lists the classes for records with checks or turns.
     """
 
     name: str
@@ -218,7 +218,7 @@ def load(source: TaskSource, registry: Registry) -> LoadedFile:
 def read_records(
     data: bytes, registry: Registry, max_line_bytes: int = MAX_LINE_BYTES, folder: Path | None = None
 ) -> RecordReader:
-    """Return a reader that has the valid examples of ``data``, and an error for each bad record.
+    """Return a reader that holds the valid examples of ``data``, and an error for each bad record.
 
     ``folder`` is the folder of the file with ``data``.
     """

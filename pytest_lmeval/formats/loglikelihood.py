@@ -34,7 +34,7 @@ class Option:
 class Ranked:
     """The options of one example in the task's order, with their log-probabilities.
 
-    ``asked`` has one option for each request, because options with equal text share a request.
+    ``asked`` contains one option for each request, because options with equal text share a request.
     """
 
     texts: Sequence[str]
@@ -65,7 +65,7 @@ class Ranked:
         return lowest([-value for value in values])
 
     def record(self, chosen: int | None = None) -> dict[str, Any]:
-        """Return the details of the score, which have ``logprobs`` by text and ``options`` for :func:`log_probs_of`.
+        """Return the details of the score, with ``logprobs`` by text and ``options`` for :func:`log_probs_of`.
 
         With ``chosen``, the details also have this number and the option's ``confidence``, from the softmax of the
         totals. If a log-probability is not finite, it becomes None, and ``confidence`` and ``options`` are missing.

@@ -163,7 +163,7 @@ def mixture_task(
 ) -> MixtureTask:
     """Return the mixture of ``parts``.
 
-    For each example, ``order`` has the number of a part and a place in that part.
+    For each example, ``order`` gives the number of a part and a place in that part.
     """
     sources: dict[str, tuple[int, Example]] = {}
 

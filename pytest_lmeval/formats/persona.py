@@ -78,7 +78,7 @@ class Persona:
             raise RecordRefused("bad_value", f"{prefix}max_turns", detail)
 
     def question(self, asker: str, talk: Sequence[tuple[str, str]], request: Callable[..., Generate]) -> Question:
-        """Return the question for the message after ``talk``, pairs of a user's message and the model's answer.
+        """Return the question for the user's next message, given ``talk``, which lists pairs of message and answer.
 
         The verdict is the message, and True if it is the user's last message.
         """

@@ -35,9 +35,9 @@ class LoadOptions:
     """The options of a run that apply to every loaded task.
 
     ``num_fewshot``, unless it is None, replaces the number of few-shot examples that tasks draw. ``subjects`` selects
-    subjects; () selects all. ``configs`` has values for declarative tasks, one mapping for each variant. A format need
-    only make the examples that :meth:`used` returns. ``trusted`` has the folders whose files may run Python, or is None
-    for all folders.
+    subjects; () selects all. ``configs`` contains values for declarative tasks, one mapping for each variant. A format
+    need only make the examples that :meth:`used` returns. ``trusted`` lists the folders whose files may run Python, or
+    is None for all folders.
     """
 
     max_line_bytes: int = 1 << 20
@@ -90,9 +90,9 @@ class LoadedFile:
 
     ``no_task`` says why a file that the command line does not name is not a task, or is "" for an obvious case such as
     a data set. ``is_near_miss`` is true if the file was probably meant as a task. If the run selects subjects,
-    ``subjects`` has the subjects of each task by name, even of tasks without selected examples. ``draws_few_shots`` is
-    true if ``LoadOptions.num_fewshot`` applies to a task. ``remarks`` has pairs ``(line, sentence)`` about likely
-    mistakes, which every report shows.
+    ``subjects`` maps each task to its subjects, even if no example is selected. ``draws_few_shots`` is true if
+    ``LoadOptions.num_fewshot`` applies to a task. ``remarks`` lists pairs ``(line, sentence)`` about likely mistakes,
+    which every report shows.
     """
 
     tasks: Sequence[Task] = ()

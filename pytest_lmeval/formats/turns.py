@@ -134,7 +134,7 @@ def script_of(example: Example) -> Script:
 
 
 def score_turns(example: Example, response: Completion, registry: Registry) -> Score:
-    """Return the share of scored turns that pass; the details have every turn."""
+    """Return the share of scored turns that pass; the details list every turn."""
     extras, script = example.metadata, script_of(example)
     talk, turns = by_turn(response.exchanges), extras["turns"]
     if len(talk) != len(turns):

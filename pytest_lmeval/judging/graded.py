@@ -29,8 +29,8 @@ class UnreadReply(ScoringError):
 class Graded:
     """An example whose answer a judge grades.
 
-    ``asked`` is the prompt to the model, or "" if unknown. ``judges`` has the run's judges. ``scorer`` is the name of
-    the scorer in the record of a reply. The judge also sees the ``media`` of the prompt.
+    ``asked`` is the prompt to the model, or "" if unknown. ``judges`` gives access to the run's judges. ``scorer`` is
+    the name of the scorer in the record of a reply. The judge also sees the ``media`` of the prompt.
     """
 
     task: str

@@ -45,7 +45,7 @@ class Consultation:
     """A judge's replies; if they could not be read, ``verdict`` is None and ``unread`` is the error.
 
     ``entries`` become part of a result's details, and a resumed run finds the replies by the keys in the entries.
-    ``usage`` has the tokens and the cost of the replies.
+    ``usage`` counts the tokens and the cost of the replies.
     """
 
     verdict: Any

@@ -35,7 +35,7 @@ _FORM = 'Reply with one JSON object and with nothing else: {{"reason": "...", "s
 class Rubric:
     """A rubric by which a judge grades a text.
 
-    ``text`` states the criteria, and ``levels`` has the meaning of each number in [0, 1].
+    ``text`` states the criteria, and ``levels`` gives the meaning of each number in [0, 1].
     """
 
     text: str

@@ -12,7 +12,7 @@ def judge_note(
 ) -> dict[str, Any]:
     """Return the note on the board about a judge and its prompt.
 
-    ``entries`` are the records of the judge's replies. ``verdicts`` has pairs of the judge's and a person's verdict,
+    ``entries`` are the records of the judge's replies. ``verdicts`` lists pairs of the judge's and a person's verdict,
     with None for a missing verdict. ``unread`` is the number of examples that are errors because of the judge's
     replies; the number of rows includes these examples.
     """

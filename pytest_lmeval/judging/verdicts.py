@@ -46,20 +46,20 @@ class Verdict:
 
 
 def one_of(labels: Sequence[str]) -> Verdict:
-    """Return the verdict that is one of ``labels``."""
+    """Return a verdict that accepts only ``labels``."""
     named = ", ".join(labels)
     form = LABELS_FORM.replace("{{ labels | join(', ') }}", named)
     return Verdict(form, f"label out of {named}", partial(read_label, labels=labels))
 
 
 def number_in(low: float, high: float) -> Verdict:
-    """Return the verdict that is a number from ``low`` to ``high``."""
+    """Return a verdict that accepts only numbers from ``low`` to ``high``."""
     form = NUMBER_FORM.replace("{{ score_min }}", f"{low:g}").replace("{{ score_max }}", f"{high:g}")
     return Verdict(form, f"number from {low:g} to {high:g}", partial(read_number, low=low, high=high), "score")
 
 
 def one_of_with_reason(labels: Sequence[str]) -> Verdict:
-    """Return the verdict that is one of ``labels``, with a reason."""
+    """Return a verdict that accepts only ``labels``, each with a reason."""
     named = ", ".join(labels)
     form = (
         f"First say why, in one to three sentences, then give one of these labels: {named}\n"
@@ -74,7 +74,7 @@ def one_of_with_reason(labels: Sequence[str]) -> Verdict:
 
 
 def level_of(rubric: Rubric) -> Verdict:
-    """Return the verdict that is one of the levels of ``rubric``, with a reason."""
+    """Return a verdict that accepts only the levels of ``rubric``, each with a reason."""
 
     def find(value: object) -> float | None:
         number = number_of(value)

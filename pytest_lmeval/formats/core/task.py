@@ -40,9 +40,10 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class CoreTask(Task):
-    """A task of ``icl_tasks``; an example's ``metadata`` has its ``contexts``, ``continuations`` and ``choices``.
+    """A task of ``icl_tasks``; an example's ``metadata`` contains ``contexts``, ``continuations`` and ``choices``.
 
-    ``random_baseline`` is the score of random guessing, in [0, 1). ``dataset`` has the path and hash of the records.
+    ``random_baseline`` is the score of random guessing, in [0, 1). ``dataset`` contains the path and hash of the file
+    with the records.
     """
 
     name: str

@@ -159,9 +159,8 @@ class ScoreRule:
     def field_of(self, fields: Mapping[str, Any]) -> str | None:
         """Return the field that holds the score of a row, or None for a row without a score.
 
-        Raises ScoringError if the task has no metrics and the choice of the field is unclear.
-
-        A field that is null in this row may hold the score of other rows, so it remains a candidate.
+        Raises ScoringError if the task has no metrics and the choice of the field is unclear. A field that is null in
+        this row may hold the score of other rows, so it remains a candidate.
         """
         if not self.open:
             return self.field
@@ -246,8 +245,8 @@ def score_of_task(
 ) -> float | None:
     """Return the ``score_metric`` of a task whose rows have no score, or None if the task names no such metric.
 
-    ``metrics`` has the metrics of the deciding scorer, and ``left_out`` says why some metrics have no value. Raise
-    ScoringError if rows took their scores from different fields, or if the metric is not in [0, 1].
+    ``metrics`` maps the deciding scorer's metrics to values, and ``left_out`` says why some metrics have no value.
+    Raise ScoringError if rows took their scores from different fields, or if the metric is not in [0, 1].
     """
     fields = sorted({str(row.get("score_field", "no field")) for row in rows})
     if len(fields) > 1:

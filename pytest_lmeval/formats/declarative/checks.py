@@ -32,7 +32,7 @@ def scorer_keys(definition: Definition) -> list[str]:
 
 
 def check_parts(definition: Definition, entity: str, registry: Registry) -> Iterator[Fault]:
-    """Yield the faults of a task's parts that can be found before any row is read."""
+    """Yield the faults that can be found in a task's parts before any row is read."""
     if definition.dataset.key is None and definition.dataset.path is None:
         yield Fault((*_ROOT, "dataset"), "missing_required", "expected key or path")
     if entity == "model" and definition.solver is None:

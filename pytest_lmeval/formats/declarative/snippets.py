@@ -97,9 +97,9 @@ class _TimedOut(BaseException):
 class Snippet:
     """A function in a snippet, which runs in a separate thread.
 
-    Error messages name the snippet's ``owner``. ``parameters`` has the names of the function's arguments. A call longer
-    than ``timeout_s`` is an error, and its thread is stopped. A thread that runs C code cannot be stopped; it lives
-    until the process ends.
+    Error messages name the snippet's ``owner``. ``parameters`` lists the names of the function's arguments. A call
+    longer than ``timeout_s`` is an error, and its thread is stopped. A thread that runs C code cannot be stopped; it
+    lives until the process ends.
     """
 
     source: str

@@ -31,8 +31,8 @@ _SOLVER = "definition.solver"
 class RowPrompt:
     """The prompt of a row, as messages or text, and as ``model_input`` for scorers.
 
-    ``messages`` has the messages of the first request. In a conversation, ``user_turns`` has the user's messages,
-    unless ``persona`` is a simulated user. ``fault`` is the reason why the row has no prompt.
+    ``messages`` contains the messages of the first request. In a conversation, ``user_turns`` contains the user's
+    messages, unless ``persona`` is a simulated user. ``fault`` is the reason why the row has no prompt.
     """
 
     prompt: str = ""
@@ -110,7 +110,8 @@ class _Message:
 class Solver:
     """Makes the requests of a row: one request, or a request per turn.
 
-    ``responding`` has the snippets that answer tool calls, by tool name. ``folder`` is the folder of the task file.
+    ``responding`` maps the name of a tool to the snippet that answers its calls. ``folder`` is the folder of the task
+    file.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ from pytest_lmeval.types import Completion, Example, ExampleResult, Generate, Re
 class DeclarativeTask(Task):
     """A task that a YAML file describes, with the values of one config.
 
-    ``samples`` has the rows by example id, and ``asked`` has the prompts of the rows.
+    ``samples`` maps example ids to rows, and ``asked`` maps example ids to the prompts of the rows.
     """
 
     name: str
@@ -143,11 +143,11 @@ class DeclarativeTask(Task):
         return model.type if isinstance(model, MetricScorer) else self.metric
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return the row, and a hash of the definition."""
+        """Return the row and a hash of the definition."""
         return {"definition": self.definition_sha256, "sample": self.samples.get(example.id, {})}
 
     def unprompted(self, example: Example) -> Mapping[str, Any]:
-        """Return the row, and a hash of the definition without the prompt."""
+        """Return the row and a hash of the definition without the prompt."""
         return {"definition": self.scoring_sha256, "sample": self.samples.get(example.id, {})}
 
     def aggregate(self, results: Sequence[ExampleResult]) -> Mapping[str, Any]:

@@ -78,7 +78,7 @@ def gate_value(value: Any, higher_is_better: bool) -> tuple[float, str]:
 
 
 def score_of(value: Any, aggregation: str | FunctionRef, higher_is_better: bool) -> Score:
-    """Return a document's score from the value of its deciding metric; the details have the formula.
+    """Return a document's score from the value of its deciding metric; the details contain the formula.
 
     If only the aggregation can use the value, the document has no score. A value of None or NaN excludes the document;
     any other value marks it as measured. Raises ScoringError if not even the aggregation can use the value.

@@ -168,10 +168,9 @@ def plain(value: Any) -> Any:
 class Config:
     """The keys of one task.
 
-    ``given`` has the keys, merged with includes and overrides.
-
-    ``file`` is the task's file, and ``groups`` are the groups that contain the task. ``roots`` are the folders whose
-    modules the task's functions may import, beginning with the task's own folder.
+    ``given`` contains the keys, merged with includes and overrides. ``file`` is the task's file, and ``groups`` are the
+    groups that contain the task. ``roots`` are the folders whose modules the task's functions may import, beginning
+    with the task's own folder.
     """
 
     name: str

@@ -55,10 +55,9 @@ _READ: Mapping[str, Callable[[str], Any]] = {
 class Source:
     """The origin of a data set's splits.
 
-    ``files`` has the files of each split, or is None for the hub.
-
-    ``suffix`` is the format of all files; by default, each file's own suffix decides. ``data_files`` names files on the
-    hub. If ``is_one`` is true, the files form one data set, whose first split determines the types of all splits.
+    ``files`` maps splits to files, or is None for the hub. ``suffix`` is the format of all files; by default, each
+    file's own suffix decides. ``data_files`` names files on the hub. If ``is_one`` is true, the files form one data
+    set, whose first split determines the types of all splits.
     """
 
     files: Mapping[str, Sequence[Path]] | None

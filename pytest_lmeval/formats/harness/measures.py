@@ -116,8 +116,8 @@ class Measurer:
     def of(self, row: Row, results: Sequence[Any], sources: dict[str, str] | None = None) -> ByMetric:
         """Return the values for ``row`` by metric.
 
-        ``results`` has a pipeline's result for each request. If a metric's function returns values under other names,
-        ``sources`` receives the metric of each such name.
+        ``results`` contains a pipeline's result for each request. If a metric's function returns values under other
+        names, ``sources`` receives the metric of each such name.
         """
         own, kind = self.config.get("process_results"), self.config.output_type
         if own is not None:

@@ -41,8 +41,8 @@ _Above = tuple[str, ...]
 class Index:
     """The paths of tasks and of groups by name, and the sorted names of each tag's tasks.
 
-    ``duplicates`` has the first two paths of each name that several files define. ``misnamed`` has the paths of names
-    in files whose suffix the harness does not read.
+    ``duplicates`` maps each name that several files define to the first two paths. ``misnamed`` maps names to the paths
+    of files whose suffix the harness does not read.
     """
 
     root: Path
@@ -81,8 +81,8 @@ class Resolver:
     """Resolves names in the folders ``roots``, and collects the results in ``configs`` and ``groups``, in order.
 
     If several folders define a name, the first folder wins. The installed harness comes last, and is searched only for
-    names that no other folder has. A group has ``tasks``, the names of all its tasks, and ``metrics``, the metrics over
-    these tasks.
+    names that no other folder has. A group consists of ``tasks``, the names of all its tasks, and ``metrics``, the
+    metrics over these tasks.
     """
 
     roots: Sequence[Path]
@@ -106,7 +106,7 @@ class Resolver:
             raise RecordRefused("bad_value", "harness.tasks", detail)
 
     def _at(self, root: Path) -> Index:
-        """Return the index of a folder, which the first call makes."""
+        """Return the index of a folder, and make it on first use."""
         if root not in self.indexes:
             self.indexes[root] = index_of(root)
         return self.indexes[root]

@@ -147,7 +147,7 @@ class Maker:
         return pairs, owners
 
     def _contexts(self, row: Row, shots: Sequence[Row]) -> list[list[_Part]]:
-        """Return the parts of the only context, or of a context per choice if the choices are the inputs."""
+        """Return the parts of the context, or of one context per choice if the choices are the inputs."""
         documents, config = self.documents, self.config
         first = _joined(self.system, documents.field(row, config.get("description")), config.get("fewshot_delimiter"))
         parts = [(Message("system", first), "")] if first else []

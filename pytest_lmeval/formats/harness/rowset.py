@@ -179,7 +179,7 @@ def _check(method: str, options: Mapping[str, Any]) -> None:
 
 
 def _same_numbers(values: list[Any]) -> list[Any]:
-    """Return ``values`` unchanged, or with all numbers as floats if any number, also within lists, is a float."""
+    """Return ``values`` unchanged, or with all numbers as floats if any number, even within a list, is a float."""
     kinds = set(map(type, values)) - {type(None)}
     if kinds == {int, float}:
         return [float(value) if type(value) is int else value for value in values]

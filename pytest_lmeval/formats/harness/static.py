@@ -27,7 +27,7 @@ _LOOK = 40
 class StaticCheck:
     """A task, its file, and the fault that prevents the task from running ("" for no fault).
 
-    ``needs`` has the third-party packages that the task's functions import. ``has_code`` is true if the task has
+    ``needs`` lists the third-party packages that the task's functions import. ``has_code`` is true if the task has
     functions.
     """
 
@@ -39,7 +39,7 @@ class StaticCheck:
 
 
 def is_harness_folder(folder: Path) -> bool:
-    """Return True if one of the folder's first files is a task of lm-evaluation-harness."""
+    """Return True if any of the folder's first files is a task of lm-evaluation-harness."""
     files = (path for path in files_below(folder) if path.suffix in (".yaml", ".yml"))
     return any(is_of_harness(path.read_bytes()) for path in islice(files, _LOOK))
 
@@ -48,8 +48,8 @@ def is_harness_folder(folder: Path) -> bool:
 class FolderCheck:
     """The checks of a folder's tasks, by name.
 
-    ``modules`` maps each module whose functions the tasks name to its import fault, or to None if it was not imported.
-    ``misnamed`` has the task files that the harness does not read because their names end in ``.yml``.
+    ``modules`` maps each module with functions of the tasks to its import fault, or to None if it was not imported.
+    ``misnamed`` contains the task files that the harness does not read because their names end in ``.yml``.
     """
 
     tasks: Sequence[StaticCheck]

@@ -55,9 +55,9 @@ _DECIDES = "decides"
 class HarnessTask(Task):
     """A task whose examples are the documents of a data set.
 
-    An example's ``metadata`` has ``place``, the number of its row, and ``pairs``, the contexts and continuations of
-    log-likelihoods. ``decisive`` names the metric and the filter that give the score. Content hashes include ``facts``.
-    ``generation`` has the fields of generation requests. ``missed`` has the targets that are not choices, by place.
+    In an example's ``metadata``, ``place`` is the number of its row, and ``pairs`` are the contexts and continuations.
+    ``decisive`` names the metric and the filter that give the score. Content hashes include ``facts``. ``generation``
+    contains the fields of generation requests. ``missed`` maps places to targets that are not choices.
     """
 
     name: str
@@ -194,7 +194,7 @@ class HarnessTask(Task):
     def _rules(self, metric: str, sources: Mapping[str, str]) -> tuple[str | FunctionRef, bool]:
         """Return the aggregation of a metric, and True if higher values are better.
 
-        ``sources`` has the metric of each unexpected name.
+        ``sources`` maps unexpected names to their metrics.
         """
         known = {measure.name: measure for measure in self.measurer.measures}
         measure = known.get(metric) or known.get(sources.get(metric, ""))
@@ -214,7 +214,7 @@ class HarnessTask(Task):
         return [[(option.total, option.greedy)] for option in found.options], found.record()
 
     def aggregate(self, results: Sequence[ExampleResult]) -> Mapping[str, Any]:
-        """Return every metric over all documents; the notes have the standard errors."""
+        """Return every metric over all documents; the notes contain the standard errors."""
         ordered = sorted((each for each in results if DETAILS in each.details), key=lambda each: int(each.id))
         columns: dict[str, list[Any]] = {}
         sources: dict[str, str] = {}

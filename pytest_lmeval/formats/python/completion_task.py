@@ -113,7 +113,7 @@ class ExampleMaker:
 class CompletionTask(Task):
     """Requests a completion for each sample, or the probabilities of possible completions, and scores the responses.
 
-    ``dataset`` has the ``path``, the ``revision`` and the ``sha256`` of the data.
+    ``dataset`` contains the ``path``, the ``revision`` and the ``sha256`` of the data.
     """
 
     name: str

@@ -38,9 +38,9 @@ class ItemIndex:
 
 
 class Items(Sequence[ItemIndex]):
-    """The items of the sample split, in the order of ``parts``, which has the splits of each subject.
+    """The items of the sample split, in the order of ``parts``, which maps subjects to their splits.
 
-    If the data are not divided by subject, the only key of ``parts`` is ``""``. ``declared`` has the class's
+    If the data are not divided by subject, the only key of ``parts`` is ``""``. ``declared`` contains the class's
     ``SUBJECTS``.
     """
 

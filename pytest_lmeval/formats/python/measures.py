@@ -132,7 +132,7 @@ def resolve(metrics: object, registry: Registry) -> tuple[Measure, ...]:
 
 
 def measured(measures: Sequence[Measure], answer: Scored, tools: Tools) -> Score:
-    """Return the score of the first measure that applies; the others that apply give further metrics.
+    """Return the score of the first measure that applies; any other measures that apply give further metrics.
 
     The details and the usage include all judges.
     """

@@ -28,7 +28,7 @@ class ImportFailed(RecordRefused):
 class TaskModule:
     """A task file that ran without an exception.
 
-    ``lines`` has the line of each top-level class and variable, from 1. ``code`` is a hash of the file without blank
+    ``lines`` maps each top-level class and variable to its line, from 1. ``code`` is a hash of the file without blank
     lines and full-line comments. ``scoring_code`` also excludes the methods that only write prompts.
     """
 

@@ -31,7 +31,7 @@ _OPTIONAL = ""
 
 
 class NoCounterpartError(ValueError):
-    """A record that a task cannot represent; the text has the record's kind and the reason."""
+    """A record that a task cannot represent; the text gives the record's kind and the reason."""
 
 
 def convert_bfcl(source: Path, destination: Path) -> list[Path]:

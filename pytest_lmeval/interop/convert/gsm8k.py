@@ -58,7 +58,7 @@ def _answer_key(record: dict[str, Any]) -> str:
 def _solutions(record: dict[str, Any], models: dict[str, Any] | None, place: str) -> dict[str, str]:
     """Return the solution of each model.
 
-    ``models`` has the models of the first line, and is None for the first line itself.
+    ``models`` contains the models of the first line, and is None for the first line itself.
     """
     named = {key: value for key, value in record.items() if key not in ("question", _answer_key(record))}
     for model, value in named.items():

@@ -1,6 +1,6 @@
 """Turn a folder that lm-evaluation-harness wrote with ``--log_samples`` into the ledger of a run.
 
-The ledger has the aggregates and standard errors of the harness.
+The ledger contains the harness's aggregates and standard errors.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class _OutputTask:
     adapter: str
 
     def decisive(self, first: _Fields) -> str:
-        """Return the deciding metric and filter, which are the first of each, as for a task that this package runs."""
+        """Return the first metric and the first filter, which decide, as in a task that this package runs."""
         listed = [each.get("metric") for each in self.config.get("metric_list") or () if isinstance(each, dict)]
         metric = next((name for name in listed if name in first["metrics"]), first["metrics"][0])
         return f"{metric},{first['filter']}"

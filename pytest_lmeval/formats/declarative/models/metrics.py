@@ -22,7 +22,7 @@ from pytest_lmeval.judging.summary import confusion
 
 
 class ClassScores(TypedDict):
-    """The scores of one label, each in [0, 1], and the number of rows with that true label."""
+    """The scores of a label, each in [0, 1], and the number of rows with this true label."""
 
     precision: float
     recall: float
@@ -128,7 +128,7 @@ _COUNTS = {"precision": (_TRUE, _FALSE), "recall": (_TRUE, _MISSED), "f1_score":
 class MetricBase(Block):
     """A metric over the scores of all rows.
 
-    ``WORDS`` has the default names of the metric's numbers, such as ``{self.field}_{self.type}``.
+    ``WORDS`` lists the default names of the metric's numbers, such as ``{self.field}_{self.type}``.
     """
 
     WORDS: ClassVar[tuple[str, ...]] = ()

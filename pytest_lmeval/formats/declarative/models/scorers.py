@@ -53,7 +53,7 @@ class ScorerBase(Block):
         return [(FieldMetric(type="mean", field=field), name.format(key=key)) for field, name in self.USUAL]
 
     def check(self, here: Keys, entity: str, registry: Registry) -> Iterator[Fault]:
-        """Yield the faults of the scorer at ``here`` that can be found before any row is read."""
+        """Yield the faults that can be found in the scorer at ``here`` before any row is read."""
         for number, metric in enumerate(self.metrics or ()):
             yield from metric.check((*here, "metrics", number))
 

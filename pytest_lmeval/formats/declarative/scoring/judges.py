@@ -221,7 +221,7 @@ class RubricScorer:
 def build_scorer(key: str, model: ScorerBase, registry: Registry, tools: Sequence[Mapping[str, Any]]) -> Scorer:
     """Return the scorer for an entry of any type except ``python``.
 
-    ``tools`` has the schemas for metrics that compare tool calls.
+    ``tools`` lists the schemas for metrics that compare tool calls.
     """
     if isinstance(model, JudgeBase):
         return JudgingScorer(key, model)
@@ -243,7 +243,7 @@ def judge_notes(
 ) -> tuple[dict[str, float], dict[str, Any]]:
     """Return agreement with people as metrics, and ``{"judges": {scorer: ...}}`` with a summary of each judge.
 
-    ``errors`` has the errors of rows without a score, including unreadable replies.
+    ``errors`` lists the errors of rows without a score, including unreadable replies.
     """
     notes = {each.key: _note(each, rows, errors) for each in asking(scorers)}
     return measures_of(notes), {"judges": notes} if notes else {}

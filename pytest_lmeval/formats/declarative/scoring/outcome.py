@@ -32,8 +32,8 @@ class ScorerOutput:
     """The fields that a scorer assigns to a row.
 
     ``unscorable`` says why the row has no score through no fault of the model. ``prediction`` is the scored text.
-    ``unparsed`` is true if the scored text contains no answer. ``judge`` has the judge's replies, and ``usage`` has the
-    tokens and the cost of these replies. ``details`` has more facts for readers.
+    ``unparsed`` is true if the scored text contains no answer. ``judge`` lists the judge's replies, and ``usage``
+    counts the tokens and the cost of these replies. ``details`` contains more facts for readers.
     """
 
     fields: Mapping[str, Any]

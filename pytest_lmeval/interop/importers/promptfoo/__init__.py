@@ -2,5 +2,5 @@
 
 A config passes through these modules in order. ``config`` reads the config, and ``prompts``, ``cases`` and
 ``providers`` interpret its parts. ``checks``, with ``templates``, turns assertions into checks, and ``bring_in`` makes
-the files. ``reasons`` has the messages about parts without a counterpart.
+the files. ``reasons`` contains the messages about parts without a counterpart.
 """

@@ -37,7 +37,7 @@ class Aggregation:
 
     @property
     def names(self) -> list[str]:
-        """The names of the metric's numbers on the board; empty if they are known only after the computation."""
+        """The names of the metric's numbers on the board; empty if the names are known only after the computation."""
         return self.metric.names(self.default_name)
 
     def numbers(self, scores: Scores) -> dict[str, float]:
@@ -243,7 +243,7 @@ def _check_decisive(
 def score_of_task(
     decision: ScoreRule, rows: Sequence[Mapping[str, Any]], metrics: Mapping[str, float], left_out: Mapping[str, str]
 ) -> float | None:
-    """Return the ``score_metric`` of a task whose rows have no score, or None if the task names no such metric.
+    """Return the ``score_metric`` of a task whose rows have no score, or None if the task names no ``score_metric``.
 
     ``metrics`` maps the deciding scorer's metrics to values, and ``left_out`` says why some metrics have no value.
     Raise ScoringError if rows took their scores from different fields, or if the metric is not in [0, 1].

@@ -110,8 +110,8 @@ class _Message:
 class Solver:
     """Makes the requests of a row: one request, or a request per turn.
 
-    ``responding`` maps the name of a tool to the snippet that answers its calls. ``folder`` is the folder of the task
-    file.
+    ``responding`` maps the name of a tool to the snippet that answers calls of the tool. ``folder`` is the folder of
+    the task file.
     """
 
     def __init__(

@@ -23,8 +23,8 @@ Row = Mapping[str, Any]
 class Documents:
     """Reads the rows of one task.
 
-    ``columns`` lists the columns of the evaluated split. A key whose text is a column's name refers to that column. Any
-    other text is a template over all columns.
+    ``columns`` lists the columns of the evaluated split. A key whose text is a column's name refers to that column. A
+    text that is not the name of a column is a template over all columns.
     """
 
     def __init__(self, config: Config, columns: Collection[str]) -> None:

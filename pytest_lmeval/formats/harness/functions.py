@@ -1,8 +1,8 @@
 """Import the functions that task files name, under private module names, and seed random generators for them.
 
-A module can import files in its folder. As ``lm_eval.tasks.NAME``, it can also import folders of tasks, even from the
-installed harness. Substitutes replace the rest of ``lm_eval`` and ``datasets``, which need not be installed. A missing
-third-party module is an error only when a function uses it.
+A module can import files in its own folder. A module can also import folders of tasks as ``lm_eval.tasks.NAME``, even
+from the installed harness. Substitutes replace the rest of ``lm_eval`` and ``datasets``, which need not be installed. A
+missing third-party module is an error only when a function uses it.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class _Imports(ast.NodeTransformer):
     """Replaces imports of the harness and ``datasets`` with substitutes, and other missing modules with placeholders.
 
     A file in the module's folder, or in a folder above, replaces a missing module of the same name. If the module's
-    source inserts a folder into ``sys.path``, such a file also replaces an installed module.
+    source inserts a folder into ``sys.path``, the file also replaces an installed module of that name.
     """
 
     def __init__(self, file: Path, roots: Roots, source: bytes) -> None:

@@ -33,7 +33,7 @@ class Shots:
         self._drawn: list[Sequence[Row]] = []
 
     def of(self, rows: Sequence[Row], place: int) -> Sequence[Row]:
-        """Return the examples for the row at ``place``; first draw the examples for all rows before it."""
+        """Return the few-shot examples for the row at ``place``; draw the examples of all earlier rows first."""
         while len(self._drawn) <= place:
             self._drawn.append(self._draw(rows[len(self._drawn)]) if self._count else ())
         return self._drawn[place]

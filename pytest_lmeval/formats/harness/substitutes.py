@@ -1,6 +1,6 @@
 """Substitutes for the few names of ``lm_eval`` and ``datasets`` that most functions of task files import.
 
-Neither package has to be installed.
+``lm_eval`` and ``datasets`` need not be installed.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def is_data(path: Path) -> bool:
     """Return True if a Python file names ``path``, or a folder that contains it, as data.
 
     Only a plain string counts as a name. In a ``task_*.py``, the name comes after ``DATASET_PATH =``, is an argument of
-    ``load_dataset``, or has the suffix of a data file. In other files, the name is the argument ``data`` of
+    ``load_dataset``, or has the suffix of a data file. In other Python files, the name is the argument ``data`` of
     ``eval_task``. This function reads the Python files but does not run them.
     """
     file = path.absolute()

@@ -59,8 +59,8 @@ def read_yaml(path: Path) -> Any:
 def syntax_fault(data: bytes) -> YamlFault | None:
     """Return the fault that makes ``data`` invalid YAML, or None.
 
-    None does not mean that :func:`parse_yaml` accepts the data. The function does not check data that are too large for
-    a task file.
+    A result of None does not mean that :func:`parse_yaml` accepts the data. The function does not check data that are
+    too large for a task file.
     """
     if len(data) > MAX_BYTES:
         return None

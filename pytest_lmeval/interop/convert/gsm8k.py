@@ -19,8 +19,8 @@ def convert_gsm8k(source: Path, destination: Path) -> list[Path]:
 
     ``source`` may be ``train.jsonl`` or ``test.jsonl``, with ``question`` and ``answer``, which ends in ``####
     NUMBER``. ``source`` may also be ``example_model_solutions.jsonl``, with ``question`` and ``ground_truth``, which
-    ends in ``A:`` and a number. Under each model's name, this file has an object with the model's ``solution``. The
-    recordings do not name the task, so the task file may be in any folder.
+    ends in ``A:`` and a number. A line of recorded solutions has an object with ``solution`` under each model's name.
+    The recordings do not name the task, so the task file may be in any folder.
     """
     tasks: list[dict[str, Any]] = []
     recordings: dict[str, list[dict[str, Any]]] = {}

@@ -109,7 +109,7 @@ def convert_ifeval(source: Path, destination: Path) -> list[Path]:
 
     ``source`` is ``input_data.jsonl``; each line has ``key``, ``prompt``, ``instruction_id_list`` and ``kwargs``. A
     record passes if all its checks pass; the score is the share of checks that pass. A record with an instruction that
-    has no check is skipped; the text file counts such records by instruction.
+    has no check is skipped, and the text file counts such records by instruction.
     """
     tasks: list[dict[str, Any]] = []
     lacking: Counter[str] = Counter()

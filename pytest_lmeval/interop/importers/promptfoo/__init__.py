@@ -1,6 +1,6 @@
 """Convert a config of promptfoo: tests become data files with checks, and providers become profiles.
 
-A config passes through these modules in order. ``config`` reads the config, and ``prompts``, ``cases`` and
-``providers`` interpret its parts. ``checks``, with ``templates``, turns assertions into checks, and ``bring_in`` makes
-the files. ``reasons`` contains the messages about parts without a counterpart.
+A config passes through the modules of this package in order. ``config`` reads the config, and ``prompts``, ``cases``
+and ``providers`` interpret its parts. ``checks``, with ``templates``, turns assertions into checks, and ``bring_in``
+makes the files. ``reasons`` contains the messages about parts without a counterpart.
 """

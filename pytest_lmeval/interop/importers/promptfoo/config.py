@@ -90,7 +90,7 @@ class Remarks:
         self.left_out.append(Remark(node.file, node.line, what or node.name, why))
 
     def leave_for(self, left: LeftOut, node: Node, what: str = "") -> None:
-        """Add the reason of ``left``, which concerns ``node`` or a part of it."""
+        """Add a remark with the reason in ``left``, which concerns ``node`` or a part of it."""
         self.leave(left.node or node, left.why, what)
 
     def differ(self, node: Node, why: str, what: str) -> None:

@@ -1,1 +1,1 @@
-"""The names that task files of other frameworks import, with a package for each framework."""
+"""Packages with the names that task files of other frameworks import, one package for each framework."""

@@ -1,1 +1,1 @@
-"""Readers of data files, and the splits of data sets."""
+"""Read data files and the splits of data sets."""

@@ -1,4 +1,4 @@
-"""Load data with the ``datasets`` library, from its hub or from saved data sets. Import this module on demand."""
+"""Load data with the ``datasets`` library, from the hub or from saved data sets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def load(path: str, name: str | None = None, *, split: str | None = None, **opti
 
 
 def open_splits(path: str, subjects: Sequence[str], revision: str | None) -> Mapping[str, Splits]:
-    """Return the splits of each subject if the hub has a configuration for each, else all splits under ``""``."""
+    """Return the splits of each subject, or all splits for the key "" if a subject has no configuration on the hub."""
     datasets = _datasets(path)
     configs = _called(path, lambda: datasets.get_dataset_config_names(path, revision=revision))
     if subjects and set(subjects) <= set(configs):
@@ -29,7 +29,7 @@ def open_splits(path: str, subjects: Sequence[str], revision: str | None) -> Map
 
 
 def saved(path: Path) -> Mapping[str, Callable[[], Rows]]:
-    """Return a reader for each split of a dataset that was saved to the folder ``path``."""
+    """Return a reader for each split of a dataset that ``datasets`` saved in the folder ``path``."""
     datasets = _datasets(path.name)
     loaded = _called(path.name, lambda: datasets.load_from_disk(str(path)))
     if hasattr(loaded, "items"):
@@ -38,7 +38,7 @@ def saved(path: Path) -> Mapping[str, Callable[[], Rows]]:
 
 
 class _View(Sequence[Row]):
-    """Rows that are decoded on access."""
+    """Rows that the ``datasets`` library decodes on access."""
 
     def __init__(self, dataset: Any) -> None:
         self._dataset = dataset

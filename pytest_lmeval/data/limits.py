@@ -1,4 +1,4 @@
-"""The limits on the size of a data set and of media; anything larger is refused before it is read."""
+"""Limits on the sizes of data sets, and of images, audio and files in prompts."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _PART = 1 << 20
 MAX_MEDIA_BYTES = 20 << 20
 _MAX_BYTES: ContextVar[int] = ContextVar("max_data_bytes", default=MAX_DATA_BYTES)
 
-# Not a context variable: eval functions read media in other threads, too.
+# This is no context variable, because eval functions also read media in other threads.
 _max_media_bytes = MAX_MEDIA_BYTES
 
 
 class BadRows(LmevalError):
-    """A file whose rows cannot be used; ``faults`` has a message for each fault, ``name:line: detail``."""
+    """The rows of a file cannot be used; ``faults`` has messages of the form ``name:line: detail``."""
 
     def __init__(self, *faults: str) -> None:
         super().__init__("; ".join(faults))
@@ -33,12 +33,12 @@ class BadRows(LmevalError):
 
 
 def set_max_data_bytes(given: object) -> None:
-    """Set the maximum size of data sets in bytes; raise UsageError unless it is a whole number above 0."""
+    """Set the maximum size of a data set in bytes; raise UsageError unless ``given`` is a whole number above 0."""
     _MAX_BYTES.set(Number(1, whole=True).of_option("ini lm_max_data_bytes", given))
 
 
 def set_max_media_bytes(given: object) -> None:
-    """Set the maximum size of an image, audio or file in a prompt; raise UsageError unless it is above 0."""
+    """Set the maximum bytes of an image, audio or file; raise UsageError unless ``given`` is a whole number above 0."""
     global _max_media_bytes
     _max_media_bytes = Number(1, whole=True).of_option("ini lm_max_media_bytes", given)
 
@@ -49,29 +49,30 @@ def max_media_bytes() -> int:
 
 
 def check_bytes(name: str, count: int) -> None:
-    """Raise BadRows if ``count``, the uncompressed size of the data set ``name`` in bytes, is above the limit."""
+    """Raise BadRows if ``count``, the number of uncompressed bytes in the data set ``name``, is above the limit."""
     if count > _MAX_BYTES.get():
         limit = f"at most {_MAX_BYTES.get():,} are read (ini lm_max_data_bytes)"
         raise BadRows(f"{name}: {count:,} bytes of data, uncompressed; {limit}")
 
 
 def check_rows(name: str, count: int) -> None:
-    """Raise BadRows if ``count``, the number of rows of the data set ``name``, is above the limit."""
+    """Raise BadRows if ``count``, the number of rows in the data set ``name``, is above the limit."""
     if count > MAX_ROWS:
         raise BadRows(f"{name}: {count:,} rows; at most {MAX_ROWS:,} are read")
 
 
 def read_files(files: Sequence[Path]) -> list[bytes]:
-    """Return the contents of the files of a data set.
+    """Return the contents of a data set's files.
 
-    Raise BadRows before reading any file if the files are too large together, and OSError if a file cannot be read.
+    Raise BadRows, before any file is read, if the total size is above the limit. Raise OSError if a file cannot be
+    read.
     """
     check_files(files)
     return [path.read_bytes() for path in files]
 
 
 def check_files(files: Sequence[Path]) -> None:
-    """Raise BadRows if the files of a data set are too large together, and OSError if a file cannot be read."""
+    """Raise BadRows if the total size of a data set's files is too large, or OSError if a file cannot be read."""
     check_bytes(files[0].name, sum(path.stat().st_size for path in files))
     for path in files:
         if path.exists() and not path.is_file():
@@ -80,7 +81,7 @@ def check_files(files: Sequence[Path]) -> None:
 
 
 def unpacked(name: str, data: bytes) -> bytes:
-    """Return ``data``, decompressed if gzip compressed it; raise BadRows if it is damaged or too large."""
+    """Return ``data``, after decompressing gzip; raise BadRows if the data is damaged or too large."""
     if not data.startswith(_GZIP):
         return data
     parts, size = [], 0

@@ -25,9 +25,9 @@ BOM = b"\xef\xbb\xbf"
 
 
 def number_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    r"""Yield ``(line number from 1, line)`` for each line of ``data`` that is neither blank nor a ``#`` comment.
+    r"""Yield the number, from 1, and the bytes of each line that is neither blank nor a ``#`` comment.
 
-    Lines end at ``\n`` alone: a text splitter would also break at U+2028 and U+0085, which may be in a string.
+    Lines end only at ``\n``. ``str.splitlines`` would also split at U+2028 and U+0085, which JSON strings may contain.
     """
     for number, line in enumerate(data.removeprefix(BOM).split(b"\n"), start=1):
         stripped = line.strip(b" \t\r")
@@ -36,10 +36,10 @@ def number_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def parse_line(line: bytes, max_bytes: int = MAX_LINE_BYTES, option: str = "") -> Any:
-    """Return the JSON value of ``line``; if it is not valid, raise RecordRefused ``bad_json`` with the reason.
+    """Parse a line as JSON; raise RecordRefused ``bad_json`` if the line is invalid or too long.
 
-    The parser is stricter than the json module: it refuses NaN, Infinity, duplicate keys, lone surrogates, and values
-    with more than 100 levels. ``option`` is the name of the option that sets ``max_bytes``, or "".
+    Unlike the json module, the parser refuses NaN, Infinity, duplicate keys, lone surrogates, and more than 100 levels
+    of nesting. ``option`` is the name of the option that sets ``max_bytes``, or "".
     """
     if len(line) > max_bytes:
         limit = f"at most {max_bytes:,} are read{f' ({option})' if option else ''}"
@@ -49,7 +49,7 @@ def parse_line(line: bytes, max_bytes: int = MAX_LINE_BYTES, option: str = "") -
     except UnicodeDecodeError as error:
         where = f"byte 0x{line[error.start]:02x} at column {error.start + 1}"
         raise _bad_json(f"not UTF-8: {where}; save the file as UTF-8") from None
-    # The count includes brackets in strings: it is a cheap bound, and few lines need the exact depth.
+    # Count all brackets first, including brackets in strings, because the exact depth takes longer to compute.
     if line.count(b"[") + line.count(b"{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise _bad_json(f"nested deeper than {MAX_DEPTH} levels")
     try:
@@ -73,7 +73,7 @@ def _bad_json(detail: str) -> RecordRefused:
 
 
 def _remedy(text: str, place: int) -> str:
-    """Return a hint if the error at ``place`` of a line is common in JSON that people write by hand."""
+    """Return a hint if the error at ``place`` in a line is a common mistake in handwritten JSON."""
     before, rest = text[:place].rstrip(), text[place:].lstrip()
     if rest[:1] == "'":
         return ": JSON has double quotes"

@@ -1,4 +1,4 @@
-"""Find and read the data of a task in files and folders."""
+"""Find and read a task's data in files and folders."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ _PART = re.compile(r"-\d{5}-of-\d{5}\Z")
 
 
 def find(path: str, folder: Path) -> Path | None:
-    """Return the file or folder that ``path`` names, relative to ``folder``, with or without its suffix.
+    """Return the file or folder at ``path``, relative to ``folder``; ``path`` may omit the suffix of a file.
 
-    Return None if there is no such file and ``path`` may be a name on the hub; raise RecordRefused if it cannot be a
-    name on the hub.
+    If there is no such file or folder, return None if ``path`` may be a name on the hub, or else raise RecordRefused.
     """
     base = folder / path
     for candidate in (base, *(base.with_name(base.name + suffix) for suffix in SUFFIXES)):
@@ -40,10 +39,10 @@ def is_saved(path: Path) -> bool:
 
 
 def read(path: Path, config: str | None = None) -> Splits:
-    """Return the splits at ``path``, or in its folder ``config``.
+    """Return the splits of the data at ``path``, or of the configuration in the folder ``config`` at ``path``.
 
-    Data without such folders has only the configuration ``default``. Raise RecordRefused, with the choices, for an
-    unknown configuration.
+    Data without folders for configurations has only the configuration ``default``. Raise RecordRefused for an unknown
+    configuration; the message lists the known configurations.
     """
     if config is not None:
         path = _configuration(path, config)
@@ -74,7 +73,7 @@ def _configuration(path: Path, name: str) -> Path:
 
 
 def read_subjects(path: Path, subjects: Sequence[str]) -> Mapping[str, Splits] | None:
-    """Return the splits of each subject if the folder at ``path`` has a folder for each subject, else None.
+    """Return the splits of each subject, or None unless the folder at ``path`` has a folder for every subject.
 
     Raise RecordRefused if only some subjects have a folder, and no file could contain the other subjects.
     """

@@ -1,4 +1,4 @@
-"""Read the rows of a parquet file in batches; bytes in its cells do not stay in memory."""
+"""Read the rows of a parquet file in batches, and move bytes in cells from memory to files."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from pytest_lmeval.data.limits import BadRows, check_bytes, check_rows
 from pytest_lmeval.data.spilled import Cell, spilled
 
 Cells = dict[str, Any]
-"""A row: the values of its cells by column."""
+"""A row, as a mapping of columns to values."""
 _BATCH, _FEW = 4096, 16
 _BUFFER = 1 << 16
 _BYTES = ("binary", "large_binary")
 
 
 def parquet_rows(path: Path, source: Path | io.BytesIO, used: Collection[str] | None = None) -> list[Cells]:
-    """Return the rows in ``source``, the content of ``path``; raise BadRows if it is not parquet, or is too large.
+    """Return the rows in ``source``, the content of ``path``; raise BadRows if the content is not parquet or too large.
 
-    With ``used``, the names of the columns that a task uses, values become JSON. Bytes in these columns become cells,
-    and other columns with bytes are None. Without ``used``, values are pyarrow's values.
+    ``used`` names the columns that a task uses. With ``used``, values become JSON values, bytes in these columns become
+    :class:`Cell` objects, and other columns with bytes become None. Without ``used``, values are pyarrow's values.
     """
     try:
         pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError:
         raise BadRows(f"{path.name}: reading parquet needs pyarrow: pip install 'pytest-lmeval[parquet]'") from None
     try:
-        # With buffers, a reader of single columns does not hold the whole file.
+        # With a buffer, reading some columns does not load the whole file.
         file = parquet.ParquetFile(source, buffer_size=0 if used is None else _BUFFER, pre_buffer=used is None)
         groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
         names = file.schema_arrow.names
@@ -68,7 +68,7 @@ def _json_rows(name: str, file: Any, used: Collection[str]) -> list[Cells]:
         found: list[list[Any]] = []
         for column, values in zip(columns, batch.columns, strict=True):
             if column in binary:
-                # One value at a time: the bytes of a batch are large.
+                # Convert one value at a time, because the bytes of a batch are large.
                 places = enumerate(values, len(rows) + 1)
                 found.append([_cell(value.as_py(), f"{name}:{place} {column}") for place, value in places])
             else:
@@ -78,7 +78,7 @@ def _json_rows(name: str, file: Any, used: Collection[str]) -> list[Cells]:
 
 
 def _has_bytes(kind: Any) -> bool:
-    """Return True for bytes, for the struct of bytes and path that ``datasets`` writes, and for lists of either."""
+    """Return True for a type that contains bytes, such as the struct of bytes and path that ``datasets`` writes."""
     return str(kind) in _BYTES or any(_has_bytes(kind.field(number).type) for number in range(kind.num_fields))
 
 
@@ -91,7 +91,7 @@ def _cell(value: Any, source: str) -> Any:
 
 
 def _as_json(value: Any) -> Any:
-    """Return a value of pyarrow as JSON: dates and similar values become text."""
+    """Convert a value of pyarrow to a JSON value; dates and similar values become text."""
     if isinstance(value, dict):
         return {str(key): _as_json(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

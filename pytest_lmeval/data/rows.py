@@ -1,4 +1,4 @@
-"""Read the rows of a csv, jsonl or parquet file, for every kind of task."""
+"""Read the rows of csv, jsonl and parquet files."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ SUFFIXES = (".csv", ".jsonl", ".parquet")
 """The suffixes of files with rows."""
 _EXPECTED = f"expected a file that ends in {', '.join(SUFFIXES)}"
 Numbered = tuple[list[dict[str, Any]], Sequence[int]]
-"""The rows of a file, and the line on which each begins; for parquet, the number of the row, from 1."""
+"""The rows of a file, and the number of each row's first line, or, for parquet, of the row itself, from 1."""
 
 
 class DataFile(NamedTuple):
-    """The rows of a file as JSON values, the line (in parquet, the number) of each row, and the file's hash."""
+    """The rows of a file as JSON values, their line numbers (for parquet, row numbers), and the file's hash."""
 
     rows: Sequence[dict[str, Any]]
     lines: Sequence[int]
@@ -38,7 +38,7 @@ class DataFile(NamedTuple):
 
 
 def local_path(holder: Path, name: str) -> Path:
-    """Return the path that ``holder`` calls ``name``; raise BadRows for an unknown suffix, or outside the project."""
+    """Resolve a path that the file ``holder`` contains; raise BadRows for a bad suffix, or outside the project."""
     path = (holder.parent / name).resolve()
     if path.suffix not in SUFFIXES:
         raise BadRows(f"{name}: {_EXPECTED}")
@@ -48,7 +48,7 @@ def local_path(holder: Path, name: str) -> Path:
 
 
 def outside_project(path: Path, folder: Path) -> str:
-    """Return why a file in ``folder`` may not name ``path``, which has no links left, or ""."""
+    """Return the reason why a file in ``folder`` must not refer to ``path``, a path without links, or ""."""
     roots = (folder.resolve(), Path.cwd())
     if any(path.is_relative_to(root) for root in roots):
         return ""
@@ -56,10 +56,10 @@ def outside_project(path: Path, folder: Path) -> str:
 
 
 def read_data(path: Path, used: Collection[str] = ()) -> DataFile:
-    """Return the rows of a file that a YAML file names; raise BadRows if it is empty or cannot be read.
+    """Read a data file that a YAML file names; raise BadRows if the data file is empty or cannot be read.
 
-    ``used`` are the columns that the YAML file uses. If such a column of parquet has images, audio or other bytes, each
-    cell is a Cell; other columns with bytes are not read.
+    ``used`` lists the columns that the YAML file uses. In a parquet file, images, audio and other bytes in these
+    columns become :class:`Cell` objects, and other columns with bytes are not read.
     """
     try:
         if path.suffix == ".parquet":
@@ -82,26 +82,26 @@ def read_data(path: Path, used: Collection[str] = ()) -> DataFile:
 
 
 def nearest_file(path: Path, suffixes: tuple[str, ...] = ("",)) -> str:
-    """Return a hint at the file with the most similar name beside a missing ``path``, or ""."""
+    """Return a hint that names the most similar file in the folder of a missing ``path``, or ""."""
     if path.exists() or not path.parent.is_dir():
         return ""
     return nearest(path.name, [each.name for each in path.parent.iterdir() if each.name.endswith(suffixes)])
 
 
 def read_rows(path: Path, *, as_written: bool = False) -> tuple[list[dict[str, Any]], bytes]:
-    """Return the rows of the file at ``path``, and its bytes; raise BadRows, and OSError if it cannot be read."""
+    """Return the rows and the bytes of a file; raise BadRows for bad rows, or OSError if the file cannot be read."""
     (data,) = read_files([path])
     return parse_rows(path, data, as_written=as_written), data
 
 
 def parse_rows(path: Path, data: bytes, *, as_written: bool = False, suffix: str = "") -> list[dict[str, Any]]:
-    """Return the rows of the file at ``path``, whose bytes are ``data``.
+    """Return the rows in ``data``, the bytes of the file at ``path``.
 
-    ``suffix``, by default the suffix of the file, says how to read the bytes: it is one of ``SUFFIXES``, or ``.json``
-    for jsonl or an array. Values are text in csv, JSON values in jsonl, and pyarrow's values in parquet. Raise BadRows
-    if two columns have the same name, or if the file has more rows or uncompressed bytes than the limits. The metadata
-    of parquet reveals an excess before reading; the limits apply again while reading. ``as_written`` keeps whitespace
-    around the names of csv columns, and line ends in cells.
+    ``suffix``, by default the suffix of the file, determines the format. It is one of ``SUFFIXES``, or ``.json`` for
+    jsonl or a JSON array. The values are text in csv, JSON values in jsonl, and pyarrow's values in parquet. Raise
+    BadRows if a row is invalid, if two columns have the same name, or if the rows or the uncompressed bytes exceed the
+    limits. For parquet, the limits apply to the metadata before the rows are read, and again to the rows.
+    ``as_written`` preserves whitespace around the names of csv columns, and line ends in cells.
     """
     return _numbered_rows(path, data, as_written, suffix)[0]
 
@@ -145,7 +145,7 @@ def _jsonl(path: Path, data: bytes) -> Numbered:
 
 
 def _array(path: Path, data: bytes) -> Numbered:
-    """Return the objects of a JSON array; as with ``datasets``, texts are rows with the column ``text``."""
+    """Return the objects in a JSON array; a string becomes a row with the column ``text``, as in ``datasets``."""
     try:
         found = parse_line(data.removeprefix(BOM).strip(), len(data))
     except RecordRefused as refused:
@@ -159,7 +159,7 @@ def _array(path: Path, data: bytes) -> Numbered:
 
 
 class CsvTable(NamedTuple):
-    """The columns of a csv file, the cells of each row that is not blank, and the line on which the row begins."""
+    """The columns of a csv file, and the cells and the first line number of each row that is not blank."""
 
     columns: Sequence[str]
     cells: Sequence[Sequence[str]]
@@ -167,9 +167,10 @@ class CsvTable(NamedTuple):
 
 
 def csv_table(name: str, data: bytes, columns: Sequence[str] = (), *, as_written: bool = False) -> CsvTable:
-    """Return the table in the bytes of a csv file; ``columns`` has the names of columns for a file without a header.
+    """Parse a csv file; ``columns`` has the names of the columns if the file has no header.
 
-    Raise BadRows if it is not valid. Unless ``as_written``, trim the names of columns, and use Unix line ends in cells.
+    Raise BadRows if the file is not valid. Unless ``as_written`` is true, trim the names of columns, and convert line
+    ends in cells to Unix line ends.
     """
     try:
         text = data.decode("utf-8-sig")
@@ -199,7 +200,7 @@ def _check_columns(name: str, columns: Sequence[str]) -> None:
 
 
 def _csv_lines(name: str, text: str) -> list[tuple[int, list[str]]]:
-    """Return the cells of each row that is not blank, with the line on which it begins: a cell may span lines."""
+    """Return the first line number and the cells of each row that is not blank; a row may span several lines."""
     lines: list[tuple[int, list[str]]] = []
     start = 1
     with _long_cells():

@@ -1,8 +1,8 @@
-"""The permutation that numpy draws for a seed, which is the order in which the ``datasets`` library shuffles.
+"""Compute numpy's permutation for a seed, which is the order of the ``datasets`` library's shuffle, without numpy.
 
-The result equals ``numpy.random.default_rng(seed).permutation(size)``, but needs no numpy. This module implements the
-published algorithms of numpy's ``SeedSequence`` (M. E. O'Neill's ``seed_seq_fe``) and of PCG64 (XSL-RR); it draws again
-if a number is too large for its place.
+The result equals ``numpy.random.default_rng(seed).permutation(size)``. The module implements two published algorithms
+that numpy uses: O'Neill's ``seed_seq_fe`` for ``SeedSequence``, and PCG64 (XSL-RR) for random numbers. The module draws
+again if a random number is too large.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MULTIPLIER = 0x2360ED051FC65DA44385DF649FCCF645
 
 
 def permutation(seed: int, size: int) -> list[int]:
-    """Return the numbers from 0 up to ``size`` in the order of ``seed``, a whole number >= 0."""
+    """Return the numbers from 0 to ``size - 1`` in the order that ``seed``, a whole number >= 0, determines."""
     if not is_count(seed):
         raise ValueError(f"seed: expected a whole number >= 0, got {seed!r:.80}")
     order = list(range(size))
@@ -31,7 +31,7 @@ def permutation(seed: int, size: int) -> list[int]:
 
 
 def _up_to(numbers: Iterator[int], highest: int) -> int:
-    """Return a number up to ``highest``, uniformly distributed, from numbers of 32 bits."""
+    """Return a uniformly distributed number from 0 to ``highest``; ``numbers`` are random 32-bit numbers."""
     mask = (1 << highest.bit_length()) - 1
     return next(number & mask for number in numbers if number & mask <= highest)
 
@@ -52,7 +52,7 @@ def _pcg64(start: int, stream: int) -> Iterator[int]:
 
 
 def _seeds(seed: int) -> tuple[int, int]:
-    """Return the two numbers of 128 bits that initialize a generator."""
+    """Return the two 128-bit numbers that initialize the generator."""
     pool = _mixed([seed >> shift & _32 for shift in range(0, max(seed.bit_length(), 1), 32)])
     scramble = _hash(0x8B51F9DD, 0x58F38DED)
     words = [scramble(pool[number % _POOL]) for number in range(8)]
@@ -78,7 +78,7 @@ def _mix(one: int, other: int) -> int:
 
 
 def _hash(constant: int, multiplier: int) -> Callable[[int], int]:
-    """Return a function that scrambles numbers of 32 bits, in a different way at each call."""
+    """Return a function that scrambles 32-bit numbers, with another constant in each call."""
 
     def scramble(value: int) -> int:
         nonlocal constant

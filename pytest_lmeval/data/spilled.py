@@ -1,4 +1,4 @@
-"""Keep bytes of data sets and addresses in files of this process, not in memory."""
+"""Store the bytes of media in temporary files of this process instead of in memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_lmeval.frozen import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """The bytes in a cell of a data set: the file to which they were written, and a name for readers."""
+    """A cell of a data set with bytes: ``path`` is a file that contains them, and ``source`` names the cell."""
 
     path: str
     source: str
@@ -28,10 +28,10 @@ class Cell:
 
 
 def spilled(data: bytes, digest: str = "") -> str:
-    """Write ``data``, with the SHA-256 ``digest``, to a private folder of this process; return the path."""
+    """Write ``data`` to a private folder of this process; return the path, which ends in the SHA-256 of the data."""
     path = os.path.join(_folder(os.getpid()), digest or hashlib.sha256(data).hexdigest())
     if not os.path.exists(path):
-        # Another thread must not see half a file.
+        # Another thread must not see a half-written file.
         unfinished = f"{path}.{threading.get_ident()}"
         with open(unfinished, "wb") as file:
             file.write(data)
@@ -44,13 +44,13 @@ _taken_over: list[str] = []
 
 
 def spilled_path(digest: str) -> Path:
-    """Return the file to which this process or one of its workers wrote the bytes with this SHA-256, if any did."""
+    """Return the file with this SHA-256 that this process or a worker wrote; the file may be missing."""
     paths = [Path(folder, digest) for folder in (_folder(os.getpid()), *_taken_over)]
     return next((path for path in paths if path.exists()), paths[0])
 
 
 def hand_over() -> str:
-    """Return the folder of this process, which the caller's controller now removes, or "" if there is no folder."""
+    """Return this process's folder, which the controller must now remove, or "" if the process has no folder."""
     if not _folder.cache_info().currsize:
         return ""
     folder = _folder(os.getpid())
@@ -59,14 +59,14 @@ def hand_over() -> str:
 
 
 def take_over(folder: str) -> None:
-    """Read and later remove a folder that a worker handed over."""
+    """Read files from a folder that a worker handed over, and remove the folder when this process exits."""
     _taken_over.append(folder)
     atexit.register(partial(_remove, folder, os.getpid()))
 
 
 @lru_cache(maxsize=1)
 def _folder(process: int) -> str:
-    """Return the folder of ``process``, this process: a fork makes another folder."""
+    """Return the folder of this process, whose id is ``process``; a forked process creates another folder."""
     folder = tempfile.mkdtemp(prefix="lmeval-media-")
     atexit.register(partial(_remove, folder, process))
     return folder

@@ -45,16 +45,16 @@ class Rows(Sequence[Row]):
         return Rows([row for row in self._rows if function(row)], self.sha256)
 
     def by_identity(self) -> dict[int, int]:
-        """Return the place of each row by its ``id()``; {} if rows are decoded on access."""
+        """Return the index of each row by the row's ``id()``, or {} if rows are decoded on access."""
         return {id(row): place for place, row in enumerate(self._rows)} if isinstance(self._rows, list) else {}
 
     def copied(self) -> Rows:
-        """Return the rows as copies."""
+        """Return a copy of each row."""
         return Rows([dict(row) for row in self._rows], self.sha256)
 
 
 class Splits(Mapping[str, Rows]):
-    """The splits of a dataset by name, each read on first access. If the data is a single file, it is every split."""
+    """The splits of a dataset by name; a split is read on first access, and a single file serves as every split."""
 
     def __init__(self, readers: Mapping[str, Callable[[], Rows]], origin: str, *, is_single: bool = False) -> None:
         self._readers = readers
@@ -72,7 +72,7 @@ class Splits(Mapping[str, Rows]):
         return self.is_single or name in self._readers
 
     def __getitem__(self, name: str) -> Rows:
-        """Return the rows of a split; raise RecordRefused, with the choices, if it is missing or empty."""
+        """Return the rows of a split; raise RecordRefused if the split is missing or empty."""
         known = next(iter(self._readers)) if self.is_single else name
         if known not in self._readers:
             choices = ", ".join(sorted(self._readers)) or "none"
@@ -87,7 +87,7 @@ class Splits(Mapping[str, Rows]):
 
 
 def digest_of(parts: Iterable[bytes]) -> str:
-    """Return the SHA-256 of all parts together."""
+    """Return the SHA-256 of the concatenated parts."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part)

@@ -1,7 +1,7 @@
-"""The names that eval-framework's task modules import: in a module that moves here, only import lines change.
+"""The names that task modules of eval-framework import, so that only the import lines of such a module must change.
 
-All names of :mod:`pytest_lmeval.tasks` are here; ``BaseTask`` works as in eval-framework. The other names are new
-implementations that give the same texts and numbers.
+The package includes all names of :mod:`pytest_lmeval.tasks`, but with a ``BaseTask`` that works as in eval-framework.
+The other names are new implementations that produce the same texts and numbers.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from pytest_lmeval.tasks import SquadF1 as F1SquadNormalized
 BaseTask = StyledTask  # type: ignore[misc]  # in place of that of pytest_lmeval.tasks
 SubjectType = TypeVar("SubjectType")
 RANDOM_SEED = 42
-# Files beside the task file with the revisions of datasets on the hub.
+# Files in the folder of the task file that pin the revisions of datasets on the hub.
 HF_REVISIONS_LOCKFILE = Path("hf-dataset-revisions.json")
 FROZEN_HF_REVISIONS_LOCKFILE = Path("frozen-hf-dataset-revisions.json")
 
@@ -70,7 +70,7 @@ class Role(StrEnum):
 
 
 class DropMetricContext(BaseMetricContext):
-    """The right answers for ``DropF1ExactMatch``, each a list of spans."""
+    """The right answers for ``DropF1ExactMatch``; each answer is a list of spans."""
 
     answer_tuples: list[list[str]]
 

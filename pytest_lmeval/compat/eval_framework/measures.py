@@ -1,4 +1,4 @@
-"""Metrics of a model's confidence, by the log-probability of each possible answer, and of its language."""
+"""Metrics for a model's confidence, computed from log-probabilities of answers, and for the model's language."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LANGUAGES = ("ENGLISH", "GERMAN", "SPANISH", "ITALIAN", "FRENCH", "DUTCH", "POR
 
 
 class ConfidenceWeightedAccuracy:
-    """The probability of the chosen answer if it is right, else 0; log-probabilities are per character."""
+    """The probability of the chosen answer if it is right, or else 0, from log-probabilities per character."""
 
     NAME = "confidence_weighted_accuracy"
     THRESHOLD = 0.5
@@ -27,9 +27,10 @@ class ConfidenceWeightedAccuracy:
 
 
 class DistributionalCorrectnessScore:
-    """The probability of right answers minus that of wrong ones; the last completion means "I do not know".
+    """The probability of right answers minus the probability of wrong answers, scaled to [0, 1].
 
-    The value is scaled to [0, 1]: the original's number is twice the score minus 1.
+    The last completion means "I do not know": it is not a wrong answer, but its probability reduces the difference. The
+    original metric's number is twice this score minus 1.
     """
 
     NAME = "distributional_correctness"
@@ -48,9 +49,9 @@ class DistributionalCorrectnessScore:
 
 
 class TernaryScore:
-    """1 for a right choice, 0.5 for the last completion ("I do not know"), 0 for a wrong one.
+    """1 for a right choice, 0.5 for the last completion ("I do not know"), and 0 for a wrong choice.
 
-    The original's number, 1, 0 or -1, is twice the score minus 1.
+    The original metric's number, which is 1, 0 or -1, is twice this score minus 1.
     """
 
     NAME = "ternary_score"
@@ -64,7 +65,7 @@ class TernaryScore:
 
 
 class PartialEvalAccuracy:
-    """``_create_samples`` makes two samples of each item, and the right sample is the more probable."""
+    """1 if the right sample of an item is more probable than the wrong sample; ``_create_samples`` makes both."""
 
     NAME = "partial_eval_accuracy"
     COMPARES_SAMPLES = True
@@ -93,10 +94,10 @@ def _normal(text: str) -> str:
 
 
 class LanguageRawConsistencyChecker:
-    """The unprocessed text of the model is in the language of the user's messages, one of eight.
+    """1 if the model's unprocessed text has the same language as the user's messages, or else 0.
 
-    There is no value if neither text has a recognizable language. A ``language`` in the metric context applies to both
-    texts.
+    The detector knows eight languages. If it recognizes the language of neither text, the metric has no value. If the
+    metric context has a ``language``, the value is always 1.
     """
 
     NAME = "language_consistency_raw"

@@ -1,4 +1,4 @@
-"""Parse and compare answers to MATH as in Minerva's evaluation: Lewkowycz et al. (2022), appendix D."""
+"""Parse and compare answers to MATH as in appendix D of the Minerva paper (Lewkowycz and others, 2022)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _TEXT = "\\text{"
 
 
 def normalize_final_answer(answer: str) -> str:
-    """Return an answer without units, words and marks that do not affect its value.
+    """Remove units, words and marks that do not affect the value of an answer.
 
     >>> normalize_final_answer("x = $1{,}200$ dollars")
     '1200'
@@ -62,7 +62,7 @@ def normalize_final_answer(answer: str) -> str:
 
 
 def normalized_gold_from_solution(solution: str) -> str | None:
-    """Return the answer in the last box of a solution, None if there is no box."""
+    """Return the normalized answer in the last box of a solution, or None if the solution has no box."""
     found = _boxed(solution)
     return None if found is None else normalize_final_answer(found)
 
@@ -70,7 +70,7 @@ def normalized_gold_from_solution(solution: str) -> str | None:
 def extract_answers(
     raw_answer: str, use_cot: bool = True, cot_style: str = "minerva", relaxed: bool = False
 ) -> list[str]:
-    """Return the answers that a text may state, the likeliest first; ``relaxed`` accepts other spellings of the phrase.
+    """Return the possible answers in a text, the likeliest first; ``relaxed`` accepts variants of Minerva's phrase.
 
     Raise ValueError for a ``cot_style`` other than ``minerva``.
     """
@@ -112,7 +112,7 @@ def _between_dollars(text: str, first: int) -> list[str]:
 
 
 class _Minerva:
-    """1 if the likeliest answer that the text may state is right, or, if ``flexible``, any of them."""
+    """1 if the likeliest answer in the text is right, or, with ``flexible``, if any possible answer is right."""
 
     PACKAGE = "math_verify"
     INSTALL = "pytest-lmeval[math]"
@@ -132,7 +132,7 @@ class _Minerva:
 
 
 class MathMinervaCompletion:
-    """Two scores: the stated answer is right, any possible answer is right; only Minerva's words state an answer."""
+    """Two scores, one for the likeliest answer and one for any possible answer in the text."""
 
     PARTS = (
         _Minerva("math_minerva_exact", relaxed=False, flexible=False),
@@ -141,7 +141,7 @@ class MathMinervaCompletion:
 
 
 class MathMinervaCompletionRelaxed:
-    """The scores of ``MathMinervaCompletion``, with other spellings of Minerva's words accepted."""
+    """The same two scores as ``MathMinervaCompletion``, but with variants of Minerva's phrase accepted."""
 
     PARTS = (
         _Minerva("math_minerva_relaxed_exact", relaxed=True, flexible=False),
@@ -157,7 +157,7 @@ def _is_equal(given: str, wanted: str) -> bool:
 
 
 def is_same_text(first: str, second: str) -> bool:
-    """Return True if both are the same text after normalizing spellings of LaTeX, as in Hendrycks et al. (2021)."""
+    """Return True if two answers are equal after normalizing their LaTeX as in Hendrycks and others (2021)."""
     return _plain(first) == _plain(second)
 
 

@@ -1,4 +1,4 @@
-"""Metrics of programs and of instructions, and the names of their contexts."""
+"""Metrics for programs and for instruction following, with the contexts of these metrics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BIG_CODE_BENCH_PACKAGE_MAPPING: dict[str, str | None] = {}
 
 
 class CodeCompletionAssertion:
-    """The prediction is a program, and the last word that it prints is ``True``; the examples are ``forgeable``."""
+    """1 if the predicted program prints ``True`` as its last word; scores are marked as ``forgeable``."""
 
     NAME = "code_completion_accuracy"
     NEEDS_SANDBOX = True
@@ -28,7 +28,7 @@ class CodeCompletionAssertion:
 
 
 class CodeExecutionPassAtOneContext(BaseMetricContext):
-    """Unittest source for ``CodeExecutionPassAtOne``; only ``test_code`` and ``benchmark_timeout`` have an effect."""
+    """The context of ``CodeExecutionPassAtOne``; only ``test_code`` and ``benchmark_timeout`` have an effect."""
 
     run_env: str
     code_prompt: str
@@ -40,13 +40,13 @@ class CodeExecutionPassAtOneContext(BaseMetricContext):
 
 
 class CodeExecutionPassAtOneWithCodebench(CodeExecutionPassAtOne):
-    """The metric of ``CodeExecutionPassAtOne``; the packages that programs import must be installed."""
+    """The metric ``CodeExecutionPassAtOne`` for programs that import packages, which the user must install."""
 
     NAME = "code_pass_at_one_codebench"
 
 
 class CallableSerializer:
-    """Writes the name of a function in place of its code, which no run reads."""
+    """Encodes a function as its name, because no run reads the function's code."""
 
     @staticmethod
     def encode(fn: Callable[..., Any]) -> str:
@@ -55,17 +55,17 @@ class CallableSerializer:
 
 
 def unittest_merge_snippets(code: str, test_code: str) -> str:
-    """Return a program and its tests as one source."""
+    """Join a program and its tests into one source text."""
     return f"{code}\n\n{test_code}"
 
 
 def _parse_unittest_output(output: str) -> bool:
-    """Return True if the last line of unittest's output is ``OK``; no run calls it."""
+    """Return True if the last line of unittest's output begins with ``OK``; no run calls this function."""
     return output.rstrip().rpartition("\n")[2].startswith("OK")
 
 
 class IFEvalMetricContext(BaseMetricContext):
-    """The instructions of an item."""
+    """The instructions that the answer to an item must follow."""
 
     key: int
     instruction_id_list: list[str]
@@ -74,7 +74,7 @@ class IFEvalMetricContext(BaseMetricContext):
 
 
 class IFEvalMetric:
-    """The answer follows all instructions by the strict rule of lm-eval's checker, whose values are in the details."""
+    """1 if the answer follows all instructions by the strict rule of lm-eval's checker, or else 0."""
 
     NAME = "ifeval"
     NEEDS_TARGETS = False
@@ -98,7 +98,7 @@ class MultiPLEMetricContext(BaseMetricContext):
 
 
 class MultiPLECodeAssertion:
-    """Runs refuse this metric: the sandbox has no compilers for other languages."""
+    """A metric that runs refuse, because the sandbox has no compilers for languages other than Python."""
 
     NAME = "multipl_e_assertion"
     NEEDS_TARGETS = False

@@ -1,4 +1,4 @@
-"""A task class whose texts may come from a style: the question with lettered choices, or the question alone."""
+"""A task class whose texts may come from a style, such as a question with lettered choices."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def get_n_letters(n: int) -> list[str]:
 
 
 def answer_key_to_index(key: str) -> int:
-    """Return the place, from 0, of a letter (``A`` is the first) or a number (``1`` is the first).
+    """Return the index of a choice from the letter of the choice (``A`` is 0) or its number (``1`` is 0).
 
     >>> [answer_key_to_index(key) for key in ("A", "c", "1", "3")]
     [0, 2, 0, 2]
@@ -39,7 +39,7 @@ def answer_key_to_index(key: str) -> int:
 
 
 def shuffle_correct_with_distractors(correct: str, distractors: list[str], seed_text: str) -> tuple[list[str], int]:
-    """Return the choices shuffled by ``seed_text``, and the place of the correct choice."""
+    """Shuffle the choices with the seed ``seed_text``; return them and the index of the correct choice."""
     places = list(range(len(distractors) + 1))
     random.Random(int.from_bytes(hashlib.sha256(seed_text.encode()).digest(), "big")).shuffle(places)
     choices = [*distractors, correct]
@@ -47,7 +47,7 @@ def shuffle_correct_with_distractors(correct: str, distractors: list[str], seed_
 
 
 def format_mc_prompt(question_text: str, choices: list[str], *, space_prefixed_labels: bool = False) -> str:
-    r"""Return a question with a line for each choice.
+    r"""Return a question, followed by a line for each choice.
 
     >>> format_mc_prompt("1 + 1?", ["1", "2"])
     '1 + 1?\nA. 1\nB. 2\n'
@@ -59,7 +59,7 @@ def format_mc_prompt(question_text: str, choices: list[str], *, space_prefixed_l
 
 
 class TaskStyler:
-    """The prompts and metrics of a class with ``TASK_STYLER``; its methods may be overridden."""
+    """The prompts and metrics of task classes that have this style as their ``TASK_STYLER``."""
 
     response_type: ClassVar[ResponseType] = ResponseType.LOGLIKELIHOODS
     metrics: ClassVar[Sequence[Any]] = _LIKELIHOODS
@@ -70,18 +70,18 @@ class TaskStyler:
 
     @classmethod
     def for_language(cls, language: Language, **options: Any) -> TaskStyler:
-        """Return the style with the words of a language, English or German."""
+        """Return the style with German words for German, or with English words for any other language."""
         if language in _WORDS:
             prefix, cue = _WORDS[language]
             options = {"question_prefix": prefix, "cue_text": cue, **options}
         return cls(**options)
 
     def get_question_text(self, raw_question: str) -> str:
-        """Return the question with the text before it."""
+        """Return the question, preceded by the style's prefix."""
         return f"{self.question_prefix}{raw_question}"
 
     def get_cue_text(self) -> str:
-        """Return the beginning of the answer."""
+        """Return the text that the answer begins with."""
         return self._cue_text
 
     def get_instruction_text(self, raw_question: str, choices: list[str]) -> str:
@@ -93,16 +93,16 @@ class TaskStyler:
         raise NotImplementedError
 
     def get_possible_completions(self, choices: list[str], correct_index: int | None = None) -> list[str] | None:
-        """Return the completions to choose from; None if the model writes the answer."""
+        """Return the completions to compare, or None if the model writes the answer."""
         raise NotImplementedError
 
     def get_fewshot_target_text(self, choices: list[str], correct_index: int) -> str:
-        """Return the answer of a few-shot example."""
+        """Return the answer text of a few-shot example."""
         return f"{self.get_cue_text()}{self.get_ground_truth(choices, correct_index)}"
 
 
 class MCStyle(TaskStyler):
-    """The choices are in the question, and the answer is a letter."""
+    """A style that lists the choices in the question and expects the letter of a choice."""
 
     def __init__(
         self, question_prefix: str = "Question: ", cue_text: str = "Answer:", space_prefixed_labels: bool = False
@@ -124,7 +124,7 @@ class MCStyle(TaskStyler):
 
 
 class MCCompletionStyle(MCStyle):
-    """The choices are in the question, and the model writes the text of a choice."""
+    """A style that lists the choices in the question and expects the text of a choice."""
 
     response_type: ClassVar[ResponseType] = ResponseType.COMPLETION
     metrics: ClassVar[Sequence[Any]] = (AccuracyCompletion,)
@@ -140,7 +140,7 @@ class MCCompletionStyle(MCStyle):
 
 
 class ClozeStyle(TaskStyler):
-    """The choices are not in the question: each is an answer to compare."""
+    """A style that omits the choices from the question and compares the probability of each choice."""
 
     def __init__(
         self,
@@ -167,28 +167,29 @@ class ClozeStyle(TaskStyler):
 
 
 class BPBStyle(ClozeStyle):
-    """Scores only the probability of the right choice."""
+    """A style that omits the choices from the question and scores only the right choice."""
 
     metrics: ClassVar[Sequence[Any]] = (BitsPerByteLoglikelihood,)
 
     def get_possible_completions(self, choices: list[str], correct_index: int | None = None) -> list[str] | None:
-        """Return the right choice alone; raise ValueError without ``correct_index``."""
+        """Return only the right choice; raise ValueError without ``correct_index``."""
         if correct_index is None:
             raise ValueError("BPBStyle scores the right choice alone: pass its correct_index")
         return [self._continuation(choices[correct_index])]
 
 
 class StyledTask(BaseTask[SubjectT]):
-    """A task class; with a ``TASK_STYLER`` it defines ``_get_raw_question``, ``_get_choices``, ``_get_correct_index``.
+    """A task class whose texts may come from a style in ``TASK_STYLER``.
 
-    The style then sets ``RESPONSE_TYPE`` and ``METRICS``, and each text that the class does not define itself.
+    A class with a style defines ``_get_raw_question``, ``_get_choices`` and ``_get_correct_index``. The style sets
+    ``RESPONSE_TYPE`` and ``METRICS``, and supplies each text that the class does not define.
     """
 
     TASK_STYLER: ClassVar[TaskStyler]
     _NOT_CALLED: ClassVar[Mapping[str, str]] = {name: why for name, why in NOT_CALLED.items() if name != TASK_STYLER}
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Set the response type and the metrics of the style."""
+        """Take the response type and the metrics from the style."""
         super().__init_subclass__(**options)
         style = getattr(cls, TASK_STYLER, None)
         if isinstance(style, TaskStyler):
@@ -198,15 +199,15 @@ class StyledTask(BaseTask[SubjectT]):
             raise RecordRefused("bad_type", TASK_STYLER, detail)
 
     def _get_raw_question(self, item: dict[str, Any]) -> str:
-        """Return the question alone, for the style."""
+        """Return the question without choices, before the style formats it."""
         raise NotImplementedError
 
     def _get_choices(self, item: dict[str, Any]) -> list[str]:
-        """Return the answers to choose from, for the style."""
+        """Return the possible answers to the question."""
         raise NotImplementedError
 
     def _get_correct_index(self, item: dict[str, Any]) -> int:
-        """Return the place of the right answer, from 0, for the style."""
+        """Return the index of the right answer in the possible answers."""
         raise NotImplementedError
 
     def _get_instruction_text(self, item: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Send eval functions' requests to an engine, each as a step of its example."""
+"""Send the requests of eval functions to an engine, and record each request as a step of its example."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ _LOOK_S = 0.25
 _GATHER_S = 0.005
 Prompt = str | Sequence[str | Media | PathLike[str] | Message | Completion | Mapping[str, Any]]
 Note = Callable[[str, str, Exchange], None]
-"""Called with an example's task and id, and a request with its answer."""
+"""A function that takes an example's task and id, and a request with its answer."""
 Outcome = Answer | BaseException
 _Result = TypeVar("_Result")
 _OF_TOOLS = ("name", "description", "parameters")
 
 
 class _Seat(threading.Event):
-    """A thread that waits for its request's outcome."""
+    """An event for a thread that waits for the outcome of its request."""
 
     outcome: Outcome | None = None
 
 
 class Asker:
-    """Sends examples' requests, within the run's limits, for coroutines in ``loop`` and for threads.
+    """Sends the requests of examples, within the run's limits, for coroutines in ``loop`` and for threads.
 
-    An answer in ``known`` is used once per request; ``note`` is called with every other answer, in the asking thread.
-    Requests from one turn of the loop are sent in one message, and so are requests that threads add while another
-    thread sends. Requests for a batch adapter are collected for 5 ms or until the batch is full, unless no other
-    example can send a request.
+    Each answer in ``known`` replaces one request to the model. For every other answer, the thread that sent the request
+    calls ``note``. The requests from one turn of the loop are sent together, and so are requests that threads add while
+    another thread sends. Requests to a batch adapter wait for 5 ms or until the batch is full, unless no other example
+    can send a request.
     """
 
     def __init__(
@@ -68,8 +68,8 @@ class Asker:
         self.facts = AdapterFacts.of(engine.adapter)
 
     def passes(self, model: str) -> bool:
-        """Return True if requests go to the model that a client names, not to the adapter's own model."""
-        # A recording may hold answers of several models, and looks them up by request.
+        """Return True if a request that names ``model`` goes to this model instead of the adapter's own model."""
+        # A recording may contain answers of several models, and looks up an answer by its request.
         facts = self.facts
         return bool(model) and (facts.model_by_request or model in (facts.recorded_models or ()))
 
@@ -82,8 +82,8 @@ class Asker:
     async def ask(self, request: Generate, sent: Generate | None = None) -> Completion:
         """Return the answer to a request; raise AdapterError or BudgetSpent if there is no answer.
 
-        Options that the adapter rejects are an error, unless ``sent`` replaces the request: see :meth:`taken`. This
-        method works in any event loop.
+        An option that the adapter rejects raises AdapterError, unless the adapter gets ``sent``, the result of
+        :meth:`taken`, instead of the request. This method works in any event loop.
         """
         if self._loop.thread is threading.current_thread():
             return await self._ask(request, sent)
@@ -105,7 +105,7 @@ class Asker:
         return replace(request, prompt=prompt, options=options, tools=tools), left_out
 
     def ask_blocking(self, request: Generate) -> Completion:
-        """Return or raise as :meth:`ask` does, but block until the answer arrives; for any thread except the loop's."""
+        """Work like :meth:`ask`, but block until the answer arrives; do not call this in the loop's thread."""
         known, request, sent = self._prepared(request)
         if known is not None:
             return known
@@ -126,14 +126,14 @@ class Asker:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Outcome] = loop.create_future()
         if (first := self._gather(future, sent)) is not None:
-            # Wait at least one turn: every message to another thread or process costs more than one request.
+            # Wait at least one turn to collect requests, because each message to another thread or process takes time.
             loop.call_later(0 if self.engine.streams else _GATHER_S, self._send, first)
         return self._finished(request, await future)
 
     def _prepared(
         self, request: Generate, sent: Generate | None = None
     ) -> tuple[Completion | None, Generate, Generate]:
-        """Return a known answer, the request under which to store the answer, and the request to send.
+        """Return a known answer or None, the request to store with the answer, and the request to send.
 
         Raise RequestRefused for media that the adapter does not accept.
         """
@@ -172,7 +172,7 @@ class Asker:
         return sent
 
     def _finished(self, request: Generate, outcome: Outcome | None) -> Completion:
-        """Record and return an answer; raise any other outcome."""
+        """Return an answer after recording it, or raise the exception that is the outcome."""
         if isinstance(outcome, BaseException):
             raise outcome
         assert isinstance(outcome, Completion)
@@ -187,10 +187,10 @@ class Asker:
             self.engine.look_after()
 
     def _gather(self, waiting: asyncio.Future[Outcome] | _Seat, request: Generate) -> Job | None:
-        """Queue a request, and send the batch if it is full; return the job if the caller must send it in time."""
+        """Queue a request, and send the batch if it is full; return the new job if the caller must send it later."""
         with self._lock:
             is_first = not self._gathered
-            # Waiting threads look for answers here.
+            # A streaming engine gets a separate job for each request.
             if is_first or self.engine.streams:
                 job = Job([request], {waiting: slice(0, 1)})
                 self._gathered.append(job)
@@ -203,7 +203,7 @@ class Asker:
         return job if is_first and not is_full else None
 
     def _send(self, first: Job | None = None) -> None:
-        """Send the queued requests; with ``first``, only if it is still the first queued job."""
+        """Send the queued requests; if ``first`` is given, send them only if it is still the first queued job."""
         with self._lock:
             if not self._gathered or first not in (None, self._gathered[0]):
                 return
@@ -224,7 +224,7 @@ class Asker:
                 self._sending.release()
 
     def _send_in_time(self, first: Job, seat: _Seat) -> None:
-        """Send the queued requests, but first give other examples, if any, time to add their requests."""
+        """Send the queued requests after other running examples have had time to add requests."""
         try:
             state = CURRENT.get()
             if state is None or not state.is_alone:
@@ -262,7 +262,7 @@ class Asker:
 
 
 Asking = Generator[tuple[Asker, Generate], Completion, _Result]
-"""Work that yields an asker and a request, and receives the answer; ``lm`` awaits it or blocks on it."""
+"""A generator that yields an asker and a request, and receives the answer, for which ``lm`` awaits or blocks."""
 
 
 def answered(state: ExampleState, step: Step, asker: Asker, request: Generate) -> Asking[Completion]:
@@ -320,7 +320,7 @@ def _call(given: object) -> ToolCall:
 
 
 def tools_of(given: Sequence[Mapping[str, Any] | Callable[..., Any]], choice: str) -> tuple[Mapping[str, Any], ...]:
-    """Validate tools; raise UsageError for an invalid tool, or for a choice that is not a tool's name."""
+    """Validate tools and the choice of a tool; raise UsageError for an invalid tool or choice."""
     if isinstance(given, list | tuple) and any(map(callable, given)):
         from pytest_lmeval.functions.tools import described_tool
 

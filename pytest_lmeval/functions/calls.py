@@ -1,8 +1,8 @@
 """Check which tools an example called, how often, in which order, and in how many steps.
 
 Most functions take ``lm.trace`` and return a :class:`Finding`, which is true or false and explains why. A call is
-either a tool call in the model's answer, or a step of the kind ``tool``, named after the tool, with the arguments as
-input. If a step executes a call of the model, the step and the call count as one call.
+either a tool call in the model's answer, or a step of the kind ``tool`` that has the tool's name and the arguments as
+its input. If a step executes a call in an answer, the step and the call count as one call.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LONGEST = 230
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Finding:
-    """A truth value whose text is the reason."""
+    """The result of a check, true or false, whose text is the reason."""
 
     holds: bool
     why: str
@@ -46,7 +46,7 @@ class Finding:
 
 
 def as_score(value: Any, why: str) -> tuple[Any, str]:
-    """Split a finding into truth and text, or no text if there is another reason; return other values unchanged."""
+    """Convert a finding to its truth value, with ``why`` or else its reason; return other values unchanged."""
     return (value.holds, why or value.why) if isinstance(value, Finding) else (value, why)
 
 
@@ -58,12 +58,12 @@ def asked_in(step: Step) -> Iterator[Call]:
 
 
 def match(calls: Sequence[Any], expected: Sequence[Any], mode: Mode = "strict") -> Finding:
-    """Check ``lm.calls`` against ``expected``: pairs ``(name, arguments)``, or a name for any arguments.
+    """Check ``lm.calls`` against ``expected``, a list of pairs ``(name, arguments)``, or of names for any arguments.
 
     ``strict`` requires exactly these calls in this order, and ``unordered`` requires exactly these calls in any order.
     ``subset`` allows only these calls, but some of them may be missing. ``superset`` requires all of these calls, and
     allows further calls. Arguments are compared as JSON. Raises UsageError for an unknown mode, for a value that is not
-    a call, and for ``superset`` without calls, which every trajectory would match.
+    a call, and for ``superset`` without expected calls, which every trajectory would match.
     """
     if mode not in get_args(Mode):
         raise UsageError(f"match: mode: {not_one_of(mode, get_args(Mode))}")
@@ -138,7 +138,7 @@ def in_order(trace: Iterable[Step], *names: str) -> Finding:
 
 
 def max_steps(trace: Iterable[Step], limit: int, *, kind: str | None = None) -> Finding:
-    """Check that there are at most ``limit`` steps of a ``kind``, such as ``request`` or ``tool``, or of any kind.
+    """Check that there are at most ``limit`` steps; count only steps of a ``kind``, such as ``tool``, if it is given.
 
     Raises UsageError for a limit below 0.
     """
@@ -160,7 +160,7 @@ def _finding(holds: bool, text: str, calls: Sequence[Call]) -> Finding:
 
 
 def _shown_arguments(value: object) -> str:
-    """Return a call's arguments for display in reasons; cut long arguments."""
+    """Return a call's arguments as a short text for a reason."""
     given = value if isinstance(value, str) else "" if value is None else json.dumps(as_json(value)[0])
     if isinstance(value, Mapping):
         given = given[1:-1]
@@ -180,7 +180,7 @@ def _sequence(wanted: str, given: Any) -> list[Any]:
 
 def _call(wanted: str, given: Any) -> Call:
     if isinstance(given, tuple | list) and len(given) == 2 and isinstance(given[0], str) and given[0]:
-        # As in steps, tuples become lists.
+        # Convert tuples to lists, as in steps.
         arguments = as_json(given[1])[0]
         if arguments is None or isinstance(arguments, str | dict):
             return Call((given[0], arguments))
@@ -218,10 +218,11 @@ def _shown(calls: Sequence[Call]) -> str:
 
 
 class _Calls:
-    """The calls in a trace; a call of the model and the step that executes this call count once.
+    """The calls in a trace; a call in an answer and the step that executes this call count once.
 
-    The two are one call if their names and arguments are equal. ``doubtful`` are pairs of a call of the model and a
-    later step with other arguments. ``as_one`` counts each such pair as one call, and ``apart`` counts it as two calls.
+    A step executes an earlier call of the same tool if it has the call's arguments, possibly with further arguments, or
+    no arguments. ``doubtful`` lists pairs of a call in an answer and a later step of the same tool with other
+    arguments. ``as_one`` counts each doubtful pair as one call, and ``apart`` counts it as two calls.
     """
 
     def __init__(self, trace: Iterable[Step]) -> None:
@@ -263,7 +264,7 @@ class _Calls:
 
 
 def _calls_of(step: Step) -> Iterator[tuple[Call, bool]]:
-    """Yield a step's calls, each with True if the model requested it, and False if the application made it."""
+    """Yield the calls of a step, each with True if the model requested it, or False if the application made it."""
     if step.kind == _CALL:
         # An empty text means unknown arguments.
         yield Call((step.name, None if step.input == "" else step.input)), False
@@ -302,7 +303,7 @@ def _check_names(names: Sequence[object]) -> None:
 
 
 def _wanted(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    # As in steps, tuples become lists.
+    # Convert tuples to lists, as in steps.
     wanted = as_json(dict(arguments))[0] if isinstance(arguments, Mapping) else None
     if not isinstance(wanted, Mapping):
         raise UsageError(f"called: arguments: expected names and JSON values, got {arguments!r:.80}")

@@ -1,4 +1,4 @@
-"""Check eval functions without running their files: their data, and the uniqueness of task names."""
+"""Check the data and the task names of eval functions without running their files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FoundFunction:
     """An eval function found in a file's text.
 
     ``rows`` is the number of rows in its data, or None if it has no data. ``unchecked`` names the arguments that are
-    not literals, whose values only running the file would reveal.
+    not literals, so that their values are unknown.
     """
 
     task: str
@@ -38,7 +38,7 @@ class FoundFunction:
     unchecked: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the function as ``validate --format json`` prints it, with the key from version 0.1."""
+        """Return the function in the format of ``validate --format json``, with a key from version 0.1."""
         fields = asdict(self)
         return {**fields, "untold": fields.pop("unchecked")}
 
@@ -52,9 +52,9 @@ class CheckedFile:
 
 
 def find_eval_files(paths: Iterable[Path], patterns: Sequence[str]) -> list[Path]:
-    """Return the Python files that use ``eval_task``: files in ``paths``, and test files in folders.
+    """Return the Python files in ``paths``, and the test files in folders in ``paths``, that use ``eval_task``.
 
-    ``patterns`` match the names of test files. A ``task_*.py`` is always a task file.
+    ``patterns`` match the names of test files. Files named ``task_*.py`` are task files, so skip them.
     """
     found = []
     for path in paths:
@@ -65,9 +65,9 @@ def find_eval_files(paths: Iterable[Path], patterns: Sequence[str]) -> list[Path
 
 
 def check_files(paths: Iterable[Path]) -> dict[Path, CheckedFile]:
-    """Check files; return the files that have an eval function or a fault.
+    """Check Python files; return the results for files with an eval function or a fault.
 
-    If two functions share a task name, in one or two files, report the second function.
+    If two functions have the same task name, even in different files, the second function has a fault.
     """
     checked = {path: check_file(path) for path in paths}
     first: dict[str, str] = {}
@@ -132,7 +132,7 @@ def _check_call(checked: CheckedFile, folder: Path, function: str, call: ast.Cal
 
 
 def _variants(node: ast.expr | None) -> tuple[list[str], bool]:
-    """Return the names of a function's variants, [""] by default, and False if only running the file reveals them."""
+    """Return the names of a function's variants, or [""] without variants, and False if the names are not literals."""
     if node is None:
         return [""], True
     names = [_literal(key) for key in node.keys] if isinstance(node, ast.Dict) else []

@@ -1,4 +1,4 @@
-"""Define ``@eval_task``, which turns a test function into a task, and read the rows of its examples."""
+"""Define ``@eval_task``, which turns a test function into a task, and read the rows of the task's data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Data = str | Path | Iterable[Mapping[str, Any]] | Callable[[], Iterable[Mapping[
 Row = dict[str, Any]
 """A row of an eval function's data; each call gets a copy."""
 Numbers = float | Mapping[str, float]
-"""A number for the decisive score, or a mapping of scores' names to numbers."""
+"""A number for the decisive score, or a mapping from names of scores to numbers."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _MARK = "__lm_eval__"
 _LISTS = (".json", ".yaml", ".yml")
@@ -46,10 +46,11 @@ NO_YIELD = (
 
 @dataclass(frozen=True, slots=True)
 class EvalFunction:
-    """The arguments of ``eval_task``, and the decorated function.
+    """A decorated function, with the arguments of ``eval_task``.
 
-    If ``is_async``, the function (or the one it wraps) is ``async def``, and the methods of its ``lm`` must be awaited.
-    ``scores`` are the ``threshold`` and ``min_score`` of named scores, and ``fails`` are the exceptions that score 0.
+    ``is_async`` is True if the function, or the function that it wraps, is ``async def``, and must await the methods of
+    ``lm``. ``scores`` maps names of scores to a ``threshold``, a ``min_score`` or both. ``fails`` are the exceptions
+    that score 0.
     """
 
     name: str
@@ -69,12 +70,12 @@ class EvalFunction:
 
 
 def is_async(function: Any) -> bool:
-    """Return True if a function, or the one it wraps, is ``async def``."""
+    """Return True if a function, or the function that it wraps, is ``async def``."""
     return inspect.iscoroutinefunction(inspect.unwrap(function))
 
 
 def has_yield(function: Any) -> bool:
-    """Return True if a function, or the one it wraps, contains ``yield``, so that calling it runs nothing."""
+    """Return True if a function, or the function that it wraps, contains ``yield``, so that calling it runs nothing."""
     unwrapped = inspect.unwrap(function)
     return inspect.isgeneratorfunction(unwrapped) or inspect.isasyncgenfunction(unwrapped)
 
@@ -98,25 +99,26 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one per property of a tas
     """Turn a test function into the eval ``name``: a task whose examples are the rows of ``data``.
 
     ``name`` defaults to the function's name without ``test_``. ``data`` is the path of a csv, jsonl, parquet, json or
-    yaml file, relative to the test file's folder; or an iterable of rows, which is read once; or a function that
-    returns rows. Each row becomes the argument ``row``. Without ``data``, the function is a single example, or has the
-    examples of ``pytest.mark.parametrize``. ``score`` names the decisive score, by default the first score recorded.
-    ``threshold`` is the score that an example must reach, in [0, 1], by default 1; ``min_score`` is the score that the
-    task must reach. Either argument is a number for the decisive score, or a mapping of scores' names to numbers. With
-    a mapping, an example must record all of these scores, and passes if each score reaches its threshold. ``timeout``
-    is in seconds, and starts when the function is called. ``threads`` runs a ``def`` function in threads, several
-    examples at a time; it defaults to the ini key ``lm_threads``. ``tags`` are words that select examples, also with
-    ``-m``. ``metadata`` has keys for each example, such as ``must_pass`` or ``cluster``.
+    yaml file, an iterable of rows, or a function that returns rows. The path is relative to the test file's folder, and
+    an iterable is read once. Each row becomes the argument ``row``. Without ``data``, the function is a single example,
+    or has one example for each parameter set of ``pytest.mark.parametrize``. ``score`` names the decisive score, by
+    default the first score that the function records. ``threshold`` is the score in [0, 1] that an example must reach,
+    by default 1, and ``min_score`` is the score that the task must reach. Each of ``threshold`` and ``min_score`` is a
+    number for the decisive score, or a mapping from names of scores to numbers. With a mapping, an example must record
+    all of these scores, and passes if each score reaches its threshold. ``timeout`` limits the time of each call of the
+    function, in seconds. If ``threads`` is true, a ``def`` function runs in threads, several examples at a time; the
+    default is the ini option ``lm_threads``. ``tags`` are words that select examples, for example with ``-m``.
+    ``metadata`` sets keys of every example, such as ``must_pass`` or ``cluster``.
 
     ``repeats`` is the number of runs of each example, and overrides ``--lm-repeats``. With ``passes``, an example
-    passes if at least that many of its repeats pass; its score is still the mean of all repeats.
+    passes if at least this number of its repeats pass; its score is still the mean of all repeats.
 
-    ``fails`` are exceptions of the application that score 0, such as a validation error for a reply; any other
-    exception makes the example an error. ``variants`` maps names to values. The function runs on the same rows once
-    with each value as the argument ``variant``. Each variant is a task ``NAME@VARIANT``, and ``lmeval rank --by
+    An exception in ``fails``, such as a validation error for a reply, scores 0, as a failed assertion does. Any other
+    exception makes the example an error. ``variants`` maps names to values. The function runs on all rows once for each
+    value, which becomes the argument ``variant``. Each variant is a task ``NAME@VARIANT``, and ``lmeval rank --by
     config`` compares these tasks.
 
-    Raises UsageError for a value out of range, or if it decorates anything but a function.
+    Raises UsageError for an invalid argument, or if the decorated object is not a function.
     """
     if name is None:
         given = {key: value for key, value in locals().items() if key != "name"}
@@ -173,7 +175,7 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one per property of a tas
 
 
 def task_name(function: str) -> str:
-    """Return the default task name of a function: the function's name without ``test_``."""
+    """Return the default name of a task, which is the name of its function without ``test_``."""
     return function.removeprefix("test_") or function
 
 
@@ -191,7 +193,7 @@ class ReadOnce:
         return rows
 
     def __call__(self) -> Sequence[Any]:
-        """Return the rows, like a function passed as data."""
+        """Return the rows; this makes the object a valid ``data`` argument."""
         return self.rows
 
 
@@ -230,9 +232,10 @@ def _check_numbers(name: str, shares: Mapping[str, object], timeout: float | Non
 def _by_name(
     task: str, decisive: str | None, threshold: Any, min_score: Any
 ) -> tuple[Any, Any, Mapping[str, Mapping[str, float]]]:
-    """Split numbers and mappings into numbers for the decisive score and numbers by score.
+    """Return the two numbers for the decisive score, and the numbers of named scores.
 
-    ``decisive`` names the decisive score, if it is known. Raise UsageError for an empty mapping or an invalid name.
+    ``decisive`` names the decisive score, if it is known. Raise UsageError for an empty mapping, an invalid name or an
+    invalid number.
     """
     given = {"threshold": threshold, "min_score": min_score}
     scores: dict[str, dict[str, float]] = {}
@@ -305,7 +308,7 @@ def _check_function(name: str, function: Any, arguments: Mapping[str, str], *, t
 
 
 class DataRows(NamedTuple):
-    """Rows, the ids of their examples, the path of their file (or ""), and a SHA-256."""
+    """The rows of a task, with the ids of their examples, the path of the file or "", and the SHA-256 of the data."""
 
     rows: Sequence[Mapping[str, Any]]
     ids: Sequence[str]
@@ -324,11 +327,11 @@ class DataRows(NamedTuple):
 
 
 def rows_of(task: EvalFunction, folder: Path) -> DataRows:
-    """Return the rows of ``task``; ``folder`` contains the test file.
+    """Return the rows of ``task``; ``folder`` is the folder of the test file.
 
-    A row's id is its field ``id``, a text or a whole number. If no row has this field, the row's number, from 1, is its
-    id. Raises BadTaskFile, with the place, for missing, unreadable or empty data, for rows that are not mappings, and
-    for duplicate ids.
+    The field ``id``, a text or a whole number, is the id of a row. If no row has this field, the numbers of the rows,
+    from 1, are their ids. Raises BadTaskFile for missing, unreadable or empty data, for a row that is not a mapping,
+    and for an invalid or duplicate id.
     """
     where = f"eval_task({task.name!r})"
     given = task.data
@@ -362,14 +365,14 @@ def _checked(given: object, where: str) -> Sequence[Mapping[str, Any]]:
 
 
 def row_text(row: Any) -> str:
-    """Return a text that identifies a row: JSON with sorted keys, and the ``repr`` of values that have no JSON."""
+    """Return a row as JSON with sorted keys, and with the ``repr`` of each value that JSON cannot represent."""
     return _ROW_ENCODER.encode(row)
 
 
 def json_values(kinds: set[str]) -> Callable[[Any], str]:
     """Return a function that encodes a row's JSON values identically in every process.
 
-    The function encodes any other value as the name of its type, which it adds to ``kinds``.
+    The function replaces any other value with the name of the value's type, and adds this name to ``kinds``.
     """
 
     def by_type(value: object) -> object:
@@ -382,9 +385,9 @@ def json_values(kinds: set[str]) -> Callable[[Any], str]:
 
 
 def fresh(value: Any, note_shared: Callable[[Any], None]) -> Any:
-    """Copy a row or parameter for one call: dicts, lists and tuples.
+    """Copy the dicts, lists and tuples in a row or parameter, so that each call gets new objects.
 
-    ``note_shared`` is called with each other mutable value, which all calls then share.
+    Call ``note_shared`` with each other mutable value, because all calls share this value.
     """
     kind = type(value)
     if kind is dict:
@@ -402,7 +405,7 @@ def _is_fixed(value: object) -> bool:
 
 
 def _shown(value: object) -> str:
-    # An object's address identifies nothing.
+    # Remove the addresses of objects, which differ between processes.
     return _ADDRESS.sub("", repr(value))
 
 

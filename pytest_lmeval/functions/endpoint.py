@@ -1,6 +1,7 @@
-"""Serve the model on this machine to clients that an application creates.
+"""Serve the model under test at a local address, for clients that an application creates.
 
-Each example has its own token, in the path or as the bearer key, so the endpoint always knows a request's example.
+Each example has a token, which its clients send in the path or as the bearer key, so the endpoint can assign every
+request to an example.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class _Example(NamedTuple):
 
 
 class _Ended(NamedTuple):
-    """An ended example, and whether its token was in the environment."""
+    """An example that has ended; ``had_turn`` is True if its token was in the environment variables."""
 
     name: str
     id: str
@@ -60,7 +61,7 @@ class _Ended(NamedTuple):
 
 @dataclass(slots=True)
 class _Turn:
-    """The example whose token is in the environment, whether it used the token, and the owner of a leftover client."""
+    """The token in the environment variables; ``kept`` is the id of the example whose client was used instead."""
 
     token: str
     is_used: bool = False
@@ -68,11 +69,12 @@ class _Turn:
 
 
 class Endpoint:
-    """The endpoint of one process, started on first use.
+    """The endpoint of a process, which starts on first use.
 
-    A request belongs to the example of its token. If that example has ended, and its token was in the environment, the
-    application has kept a client. The request then belongs to the current example, unless the current example has used
-    its own token. ``paths`` are forwarded to the adapter's server. ``service`` handles requests outside of examples.
+    A request belongs to the example of its token. If that example has ended, and its token was in the environment
+    variables, the application has kept a client. The request then belongs to the example whose token is there now,
+    unless the endpoint has already received a request with this token. Requests for ``paths`` are forwarded to the
+    adapter's server. ``service`` handles requests outside of examples.
     """
 
     def __init__(self, loop: Loop, paths: ForwardPaths | None = None) -> None:
@@ -90,7 +92,7 @@ class Endpoint:
         self.server: Any = None
 
     def close(self) -> None:
-        """Stop answering; call this while the loop runs."""
+        """Stop the server; call this while the loop still runs."""
         if self.server is not None:
             # A request that another client keeps open ends with the loop.
             with contextlib.suppress(TimeoutError, asyncio.CancelledError):
@@ -99,8 +101,8 @@ class Endpoint:
     def register(self, state: ExampleState, answers: Clients, *, has_turn: bool = False) -> str:
         """Return a new token for an example whose requests ``answers`` handles.
 
-        If ``has_turn``, the environment holds this token, and requests of leftover clients belong to the example until
-        it ends.
+        If ``has_turn`` is true, the environment variables contain this token, and requests of kept clients belong to
+        the example until it ends.
         """
         token = secrets.token_urlsafe(24)
         self._examples[token] = _Example(state, answers, {})
@@ -141,7 +143,7 @@ class Endpoint:
 
     @property
     def address(self) -> str:
-        """Host and port; "" before the first use."""
+        """The host and the port, or "" before the first use."""
         return f"127.0.0.1:{self._port}" if self._port else ""
 
     @property
@@ -236,7 +238,7 @@ class Endpoint:
 
 
 def _ambiguous(state: ExampleState, owner: str) -> RequestRefused:
-    """Return the rejection of a request that may belong to a leftover client; make its example an error."""
+    """Make the example an error, and return the rejection of a request that may come from a kept client."""
     why = (
         f"a client kept from the example {owner} has sent requests for this one, and now its own client does: it is "
         "unknown which of them asks for it; make one client for each example, or keep one for all"
@@ -288,7 +290,7 @@ async def _answered(request: web.Request, interface: Interface, example: _Exampl
 
 @contextlib.contextmanager
 def _refusing() -> Iterator[None]:
-    """Raise RequestRefused, with a status, if the body is unreadable."""
+    """Turn an error while reading a body into RequestRefused with an HTTP status."""
     from aiohttp import web
 
     try:

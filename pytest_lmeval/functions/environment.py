@@ -1,4 +1,4 @@
-"""Point the clients that an application creates to the endpoint, through environment variables."""
+"""Set environment variables that point the clients of an application to the endpoint."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NAMES = (*_V1, *_ROOT, *_KEYS, _TYPE, *_DEFAULTS, *_REMOVED, *_NO_PROXY)
 
 @contextmanager
 def pointed(lm: LmBase) -> Iterator[None]:
-    """Point clients to the example of ``lm``, with a new address for each repeat; restore all variables afterwards.
+    """Set the variables for the example of ``lm``, with a new address for each repeat, and restore them afterwards.
 
     The clients of OpenAI, Azure OpenAI and Anthropic read these variables, and so do some other clients. Child
     processes inherit the variables.
@@ -68,7 +68,7 @@ def _point(lm: LmBase) -> None:
 
 
 def _shared(before: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that have the same values for each repeat."""
+    """Return the variables whose values are the same for all repeats."""
     found = {name: before.get(name, value) for name, value in _DEFAULTS.items()}
     found[_TYPE] = before.get(_TYPE, _api_type(before))
     if any(name.lower().endswith("_proxy") and name not in _NO_PROXY for name, value in os.environ.items() if value):
@@ -77,22 +77,22 @@ def _shared(before: Mapping[str, str]) -> dict[str, str]:
 
 
 def _api_type(before: Mapping[str, str]) -> str:
-    """Return the kind of client for OpenAI's module functions, which must be chosen if both kinds have a key."""
+    """Return the kind of client that module functions of ``openai`` use; they do not choose between two keys."""
     return "azure" if "OPENAI_API_KEY" not in before and any(name in before for name in _AZURE) else "openai"
 
 
 def _with_loopback(before: Mapping[str, str], name: str) -> str:
-    """Return the hosts that need no proxy, including this machine; each of the two variables defaults to the other."""
+    """Return the hosts that need no proxy, including this machine; if ``name`` is unset, use the other spelling."""
     given = before.get(name) or next((before[each] for each in _NO_PROXY if before.get(each)), "")
     hosts = [host for each in given.split(",") if (host := each.strip())]
     return ",".join([*hosts, *(host for host in _LOOPBACK if host not in hosts)])
 
 
 def _of_module(before: Mapping[str, str]) -> tuple[Any, dict[str, Any]]:
-    """Return the module openai, which reads two of the variables at its import, and the values to restore in it.
+    """Return the module ``openai``, which reads two of the variables at its import, and the values to restore in it.
 
-    Functions of the module, such as ``openai.chat.completions.create``, would refuse to choose between two kinds of
-    clients.
+    Choose the kind of client for functions of the module, such as ``openai.chat.completions.create``, unless the
+    project has chosen it.
     """
     module: Any = sys.modules.get("openai")
     members = {name: getattr(module, name) for name in ("api_type", "azure_endpoint") if hasattr(module, name)}

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 CURRENT: ContextVar[ExampleState | None] = ContextVar("lmeval_example", default=None)
 """The example of the running code, including its tasks and ``asyncio.to_thread`` calls."""
 LARGEST = 1 << 20
-"""The longest value of a step, in characters."""
+"""The maximum length of a step's value, in characters."""
 
 
 class Watcher(Protocol):
-    """An object that is called when an example begins and when it ends."""
+    """An object whose methods are called when an example begins and when it ends."""
 
     @property
     def running(self) -> Collection[ExampleState]:
@@ -49,17 +49,17 @@ class Watcher(Protocol):
 
 
 class Unused:
-    """Calls of methods of ``lm`` that do nothing until the function uses their results."""
+    """Calls of ``lm`` methods that have no effect until the function uses their results."""
 
     def __init__(self) -> None:
         self._found: dict[object, tuple[str, str, int]] = {}
 
     def awaited(self, what: str) -> object:
-        """Record a call of ``what``, which has to be awaited; see :meth:`mark_used`."""
+        """Record a call of ``what`` that must be awaited; return an object for :meth:`mark_used`."""
         return self._record(f"{what} was never awaited, so nothing was asked: write await {what}(...)")
 
     def block(self, what: str) -> object:
-        """Record a call of ``what``, which has to be in a ``with`` statement; see :meth:`mark_used`."""
+        """Record a call of ``what`` that must be in a ``with`` statement; return an object for :meth:`mark_used`."""
         return self._record(f"{what}(...) has no effect without with: write with {what}(...):")
 
     def mark_used(self, made: object) -> None:
@@ -80,20 +80,21 @@ class Unused:
 class ExampleState:
     """The record of one call of an eval function: one repeat of an example.
 
-    ``scores`` are in the order of recording, and ``reasons`` maps a score's name to its explanation. ``failure`` is the
-    first error that the application cannot undo: a request without an answer, or an invalid score. ``not_applicable``
-    names the scores that were recorded as None, in order. ``output`` is the application's answer as JSON values, or
-    None if it recorded no answer. ``may_fail`` counts the open blocks that allow requests to fail. After the end,
-    ``left`` describes unfinished work, and ``unfinished`` holds the requests without an answer. ``unanswered`` is the
-    error to report if the example ends while a simulated user waits for a reply. ``tasks`` holds the example's tasks in
-    the loop that may have an exception. ``lost`` is the first exception of a task or thread that the function did not
-    see. If the example ran concurrently (``is_beside``), ``printed`` is its output as pairs of (``stdout``, ``stderr``
-    or ``log``, text). ``broken`` is the failure of a subtest after which the function continued. ``is_taken`` is set
-    once the result exists. ``thread`` identifies the example's thread. ``on_late`` is called if any code uses the
-    example after its end, and ``watcher`` is called when the example begins and ends. ``given_ids`` maps the ids of
-    tool calls, as the application knows them, to the model server's ids. ``given_extras`` maps these ids to the unknown
-    fields of answers. ``tools`` are the example's tools, if their calls are recorded. ``unused`` are calls of ``lm``
-    that still have no effect.
+    ``scores`` are in the order of recording, and ``reasons`` maps names of scores to explanations. ``failure`` is the
+    first error that the application cannot undo, such as a request without an answer or an invalid score.
+    ``not_applicable`` names the scores that were recorded as None, in order. ``output`` is the application's answer as
+    JSON values, or None if it recorded no answer. ``may_fail`` counts the open blocks that allow requests to fail.
+    After the end, ``left`` describes unfinished work, and ``unfinished`` holds the requests without an answer.
+    ``unanswered`` is the error to report if the example ends while a simulated user waits for a reply. ``tasks`` are
+    the example's tasks in the loop that may have an unretrieved exception. ``lost`` describes the first exception of a
+    task or thread that the function did not retrieve. ``is_beside`` is True if the example runs concurrently;
+    ``printed`` then has its output, as pairs of a source (``stdout``, ``stderr`` or ``log``) and a text. ``broken`` is
+    the failure of a subtest after which the function continued. ``is_taken`` is True once the result exists. ``thread``
+    identifies the example's thread. ``on_late`` is called if any code uses the example after its end, and ``watcher``
+    is called when the example begins and ends. ``given_ids`` maps the ids of tool calls that the application receives
+    to the ids of the model's server. ``given_extras`` maps the call ids in an answer to the answer's unknown fields.
+    ``tools`` are the example's tools, if their calls are recorded. ``unused`` are calls of ``lm`` that still have no
+    effect.
     """
 
     def __init__(
@@ -144,7 +145,7 @@ class ExampleState:
             self._watcher.began(self)
 
     def end(self) -> None:
-        """End the example; record unfinished work, except requests cancelled by the application."""
+        """End the example; record unfinished work, except requests that the application cancelled."""
         if not self.has_ended:
             stop(self)
         if self.unused.messages or self.unfinished or self.unanswered:
@@ -164,7 +165,7 @@ class ExampleState:
         return (time.perf_counter() - self._started) * 1000
 
     def check_is_running(self, what: str) -> None:
-        """Raise UsageError if the example has ended: a task or thread that outlives it must not change results."""
+        """Raise UsageError if the example has ended: tasks and threads that outlive it must not change its result."""
         if self.has_ended:
             message = f"{place()}: {what} after its example had ended ({self.task}: {self.id})"
             self.fail(ScoringError(f"{message}: await the task, or join the thread, that it is in"))
@@ -172,7 +173,7 @@ class ExampleState:
             raise UsageError(message)
 
     def score(self, name: object, value: object, why: object = "") -> None:
-        """Record a score; raise ScoringError for an invalid value, or for a second value under the same name.
+        """Record a score; raise ScoringError for an invalid value, or for a different second value of the same score.
 
         None means that the score does not apply to the example.
         """
@@ -211,7 +212,7 @@ class ExampleState:
         self.output = self._small(value, "lm.output(...)")
 
     def record_returned(self, returned: object) -> None:
-        """Record the function's return value as its output; raise ScoringError for an unsuitable value."""
+        """Record the function's return value as the output; raise ScoringError if the value has an unsuitable type."""
         if isinstance(returned, str | Mapping | Sequence):
             self.record_output(returned)
             return
@@ -232,7 +233,7 @@ class ExampleState:
         insort(self.steps, step, key=lambda each: each.start_ms)
 
     def break_off(self, reason: str, *, is_failure: bool) -> None:
-        """Record that a part of the example failed or could not be scored, although the function continues."""
+        """Record that a part of the example failed or could not be scored, but that the function continues."""
         if is_failure:
             self.broken = self.broken or reason
         else:
@@ -255,7 +256,7 @@ class ExampleState:
         return self.unanswered
 
     def refuse(self, message: str) -> NoReturn:
-        """Make the example an error; raise that error as a ScoringError with the caller's position."""
+        """Make the example an error, and raise a ScoringError that names the caller's position."""
         error = ScoringError(f"{place()}: {message}")
         self.fail(error)
         raise error
@@ -271,7 +272,7 @@ class ExampleState:
 
 @contextmanager
 def allow_failures(state: ExampleState, made: object) -> Iterator[None]:
-    """Allow requests that begin within the block to fail; ``made`` is the recorded call."""
+    """Allow requests that begin within the block to fail; ``made`` comes from :meth:`Unused.block`."""
     state.unused.mark_used(made)
     state.may_fail += 1
     try:
@@ -283,7 +284,7 @@ def allow_failures(state: ExampleState, made: object) -> Iterator[None]:
 def stop(state: ExampleState) -> list[Step]:
     """Stop recording; return the requests without an answer.
 
-    The application may have just cancelled these requests, and its clients and tasks report this a moment later.
+    The application may have just cancelled some of these requests, which its clients and tasks report a moment later.
     """
     state.has_ended = True
     state.unfinished = [step for step in state.steps if step.is_open]
@@ -293,7 +294,7 @@ def stop(state: ExampleState) -> list[Step]:
 def open_request(
     state: ExampleState, adapter: str, prompt: str | tuple[Message, ...], options: Mapping[str, Any]
 ) -> tuple[Generate, Step]:
-    """Create a request of an example from these fields of :class:`Generate`; return it with its new step."""
+    """Create a request of an example and its step; ``options`` are further fields of :class:`Generate`."""
     request = Generate(prompt, state.task, state.id, state.repeat, **options)
     step = open_step(state, "request", adapter, request)
     if state.given_ids and not isinstance(prompt, str):
@@ -302,7 +303,7 @@ def open_request(
 
 
 def close_answered(state: ExampleState, step: Step, answer: Completion) -> Completion:
-    """Record the answer to a step's request, and return the answer with call ids of this run."""
+    """Record the answer to a step's request; return the answer with this run's ids of tool calls."""
     if answer.tool_calls:
         answer = _with_own_ids(state, step, answer)
     step.ms = answer.latency_ms if answer.latency_ms is not None else state.now_ms - step.start_ms
@@ -318,8 +319,8 @@ def close_answered(state: ExampleState, step: Step, answer: Completion) -> Compl
 def _with_own_ids(state: ExampleState, step: Step, answer: Completion) -> Completion:
     """Replace an answer's call ids with ids that are derived from the request.
 
-    Later requests, which contain the ids, are looked up by their text. Each id is therefore unique in its example, and
-    does not depend on whether the answer comes from the model, a ledger or the cache.
+    Later requests contain the ids, and recorded answers are looked up by the text of a request. Each id is therefore
+    unique in its example, and is the same whether the answer comes from the model, a ledger or the cache.
     """
     asked = f"{state.repeat} {step.key} {_equal_before(state, step)}"
     calls = []
@@ -334,7 +335,7 @@ def _with_own_ids(state: ExampleState, step: Step, answer: Completion) -> Comple
 
 
 def with_extras(state: ExampleState, prompt: str | tuple[Message, ...]) -> str | tuple[Message, ...]:
-    """Return a prompt whose messages have the unknown fields of the answers that they repeat, by the calls' ids."""
+    """Add the unknown fields of an answer to a message in the prompt that repeats the answer's tool calls."""
     known = state.given_extras
     if not known or isinstance(prompt, str):
         return prompt
@@ -350,13 +351,13 @@ def _equal_before(state: ExampleState, step: Step) -> int:
 
 
 def _as_given(message: Message, ids: Mapping[str, str]) -> Message:
-    """Return a message with the server's own call ids, which may have a meaning for the server."""
+    """Replace the call ids in a message with the ids of the model's server, which may have a meaning there."""
     calls = tuple(call._replace(id=ids.get(call.id, call.id)) for call in message.tool_calls)
     return replace(message, tool_calls=calls, tool_call_id=ids.get(message.tool_call_id, message.tool_call_id))
 
 
 def close_failed(state: ExampleState, step: Step, error: BaseException) -> None:
-    """Record that a step's request failed; unless allowed or cancelled, this makes the example an error."""
+    """Record that a step's request failed or was cancelled; unless allowed, a failure makes the example an error."""
     step.ms = state.now_ms - step.start_ms
     step.cancelled = isinstance(error, asyncio.CancelledError | GeneratorExit)
     step.error = "" if step.cancelled else str(error) or type(error).__name__
@@ -374,7 +375,7 @@ def open_step(state: ExampleState, kind: str, name: str, request: Generate) -> S
 
 
 def as_json(value: object) -> tuple[Any, int]:
-    """Return a JSON copy of ``value`` (or its ``repr`` if that is impossible), and its size in characters."""
+    """Return a JSON copy of ``value``, or its ``repr`` if JSON cannot represent it, and the size in characters."""
     if value is None or isinstance(value, bool):
         return value, 4
     if isinstance(value, str):

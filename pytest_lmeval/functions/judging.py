@@ -39,7 +39,7 @@ class Grade:
 class Judgment(str):
     """A judge's label for a text, and the reason, which is empty unless the eval requested a reason.
 
-    A judgment raises TypeError when used as a condition, because the text "no" is as true as "yes".
+    A judgment raises TypeError when used as a condition, because even the label "no" would be true.
     """
 
     __slots__ = ("reason",)
@@ -64,9 +64,10 @@ class Judgment(str):
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """A question for a judge, from ``method`` of ``lm``; ``of`` creates it from a function that builds requests.
+    """A question for a judge, from the method of ``lm`` with the name ``method``.
 
-    ``result`` converts the verdict for the caller, and ``shown`` converts it for the step.
+    ``of`` creates the question from a function that builds requests. ``result`` converts the verdict for the caller,
+    and ``shown`` converts it for the step.
     """
 
     method: str
@@ -93,14 +94,14 @@ def material(method: str, value: object) -> str:
 
 
 def media_in(value: object) -> list[Media]:
-    """Return the media in a list of texts and media; an empty list for any other value."""
+    """Return the media in a list of texts and media, or an empty list for any other value."""
     if not isinstance(value, list | tuple) or not all(isinstance(each, str | Media) for each in value):
         return []
     return [each for each in value if isinstance(each, Media)]
 
 
 def labelling(question: str, given: object, labels: Sequence[str], human_label: object, *, reason: bool) -> Inquiry:
-    """Return the inquiry for one of ``labels``; raise ScoringError if the labels are not distinct."""
+    """Return an inquiry that asks for one of ``labels``; raise ScoringError if the labels are not distinct."""
     if isinstance(labels, str) or len(labels) < 2 or len(set(labels)) < len(labels):
         raise ScoringError(f"lm.judge: labels: expected two different texts or more, got {labels!r:.80}")
     if human_label is not None and human_label not in labels:
@@ -123,7 +124,7 @@ def labelling(question: str, given: object, labels: Sequence[str], human_label: 
 
 
 def grading(rubric: Any, given: object, reference: str, levels: Any, human_label: Any) -> Inquiry:
-    """Return the inquiry for a level on a rubric; raise ScoringError for an unusable rubric."""
+    """Return an inquiry that asks for a level of a rubric; raise ScoringError for an invalid rubric."""
     try:
         by = Rubric.of(rubric, levels, prefix="")
     except RecordRefused as refused:
@@ -139,7 +140,7 @@ def grading(rubric: Any, given: object, reference: str, levels: Any, human_label
 
 
 def consulting(state: ExampleState, judge: Asker | None, inquire: Callable[[], Inquiry]) -> Asking[Any]:
-    """Query a judge for an example; a missing verdict makes the example an error, even if the exception is caught."""
+    """Query a judge; without a verdict, the example is an error, even if the function catches the exception."""
     try:
         inquiry = inquire()
         if judge is None:
@@ -159,7 +160,7 @@ def consulting(state: ExampleState, judge: Asker | None, inquire: Callable[[], I
 def dialogue(
     state: ExampleState, kind: str, method: str, asker: Asker, question: judged.Question
 ) -> Asking[tuple[Any, str, list[Step]]]:
-    """Ask a question, and again if the reply is unreadable; return the verdict or None, the fault, and the steps."""
+    """Ask a question, and repeat it after an unreadable reply; return the verdict or None, the fault, and the steps."""
     talk, steps = judged.dialogue(question), list[Step]()
     try:
         messages = next(talk)

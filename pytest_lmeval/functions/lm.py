@@ -33,9 +33,9 @@ _Client = TypeVar("_Client")
 
 @dataclass(eq=False)
 class Services:
-    """The askers for one model's examples: the model, its judge and its simulated user.
+    """The services that the examples of one model use: its asker, and the askers for the judge and the simulated user.
 
-    ``endpoint`` returns the endpoint for applications' own clients, and ``tools`` holds the recorded calls of tools.
+    ``endpoint`` returns the endpoint for an application's clients, and ``tools`` returns the recorded calls of tools.
     """
 
     model: Asker
@@ -46,24 +46,24 @@ class Services:
 
     @cached_property
     def clients(self) -> Clients:
-        """The handler for requests of applications' own clients, created on first use."""
+        """The handler for the requests of an application's clients, created on first use."""
         from pytest_lmeval.functions.clients.answering import Clients
 
         return Clients(self.model, self.endpoint())
 
 
 class _ToolMethods:
-    """The part of ``lm`` that concerns tools."""
+    """The methods of ``lm`` that concern tools."""
 
     def tool(
         self: WithExample, function: Callable[_Given, _Result], *, once: bool = False
     ) -> Callable[_Given, _Result]:
-        """Return ``function``, with each call recorded as a step of the kind ``tool``.
+        """Wrap ``function`` so that each of its calls becomes a step of the kind ``tool``.
 
-        Runs with ``replay:`` or ``--lm-resume`` return recorded results, which they look up by name, arguments, and the
-        number of earlier equal calls. Arguments and results must be JSON values. If an example has no result yet, its
-        tools run again, except tools with ``once``, which is meant for payments and mail. Each call of a tool with
-        ``once`` is written to disk before it begins and when it ends.
+        With ``replay:`` or ``--lm-resume``, the wrapper returns recorded results, which it looks up by name, arguments,
+        and the number of earlier equal calls. Arguments and results must be JSON values. If a resumed run has no result
+        for an example, the example's tools run again, except recorded calls of tools with ``once``, such as payments
+        and mail. A call of a tool with ``once`` is written to disk before it begins and when it ends.
         """
         from pytest_lmeval.functions.tools import example_tools, recorded_tool
 
@@ -71,7 +71,7 @@ class _ToolMethods:
 
 
 class LmBase(_ToolMethods, Trajectory):
-    """The part of ``lm`` that neither awaits nor blocks."""
+    """The methods of ``lm`` that neither await nor block."""
 
     def __init__(self, services: Services | None) -> None:
         self._shared = services
@@ -84,25 +84,25 @@ class LmBase(_ToolMethods, Trajectory):
         return "<lm>" if state is None else f"<lm of {state.task}: {state.id}>"
 
     def enter(self, state: ExampleState) -> None:
-        """Start recording to ``state``, the next repeat of the example."""
+        """Start to record in ``state``, the next repeat of the example."""
         self.state = state
         self._forget_token()
         if self.on_enter is not None:
             self.on_enter(self)
 
     def leave(self) -> None:
-        """End the example: stop recording, and close its endpoint."""
+        """Stop recording, and end the example's address at the endpoint."""
         if self.state is not None:
             self.state.end()
         self._forget_token()
 
     def score(self, name: str, value: bool | float | Finding | None, why: str = "") -> None:
-        """Record the score ``name``: a bool, or a number from 0 to 1; reports show the reason ``why``.
+        """Record ``value``, a bool or a number from 0 to 1, as the score ``name``; reports show the reason ``why``.
 
-        A check of calls, such as ``lm.called("search")``, scores 1 or 0, and its text is the reason. None means that
-        the score does not apply to this example, which then does not count towards the score's mean and floor. The
-        score named by ``score=``, by default the first number, decides the example and cannot be None. An invalid
-        score, or a second value under the same name, raises ScoringError and makes the example an error.
+        A check of calls, such as ``lm.called("search")``, scores 1 or 0, and its text is the reason. If ``value`` is
+        None, the score does not apply, and the example does not count in the score's mean and floor. The decisive
+        score, which ``score=`` names or which is the first number, cannot be None. An invalid score, or a different
+        second value of the same score, raises ScoringError and makes the example an error.
         """
         if value is not None and not isinstance(value, int | float):
             from pytest_lmeval.functions.calls import as_score
@@ -111,23 +111,23 @@ class LmBase(_ToolMethods, Trajectory):
         self._running.score(name, value, why)
 
     def note(self, name: str, value: Any) -> None:
-        """Store ``value``, any JSON, with the example's result for readers."""
+        """Store a JSON value with the example's result, for readers of the report."""
         self._running.note(name, value)
 
     def output(self, value: Any) -> None:
-        """Store the application's answer with the example's result, as JSON or else as its ``repr``, up to 1 MiB.
+        """Store the application's answer with the example's result, as JSON or, if that is impossible, as its ``repr``.
 
-        The answer remains even if the function fails later; a later call replaces it. A text, mapping or sequence that
-        the function returns is stored in the same way.
+        An answer of more than 1 MiB raises UsageError. The answer remains even if the function fails later; a later
+        call replaces the answer. A text, mapping or sequence that the function returns is stored in the same way.
         """
         self._running.record_output(value)
 
     def step(self, kind: str, name: str, input: Any = None, output: Any = None) -> Step:
-        """Add a step to the example's trace, such as a tool call: ``step("tool", "search", {"q": q}, hits)``."""
+        """Add a step to the example's trace, such as the tool call ``step("tool", "search", {"q": q}, hits)``."""
         return self._running.step(kind, name, input, output)
 
     def span(self, name: str, kind: str = "span") -> AbstractContextManager[Step]:
-        """Add a step for the duration of the ``with`` block, which may set its ``output``."""
+        """Add a step that measures the ``with`` block; the block may set the step's ``output``."""
         return _span(self._running, self._running.unused.block("lm.span"), kind, name)
 
     @property
@@ -141,12 +141,12 @@ class LmBase(_ToolMethods, Trajectory):
 
     @property
     def base_url(self) -> str:
-        """The base URL of an endpoint for clients, which answers for this example until it ends."""
+        """The base URL for clients of the application; requests to this URL belong to the example until it ends."""
         return self._services.clients.endpoint.url(self.token)
 
     @property
     def token(self) -> str:
-        """The example's key for the endpoint, for a client shared by all examples."""
+        """The API key that assigns a request to this example, for a client that several examples share."""
         state = self._running
         state.check_is_running("lm.base_url")
         if not self._token:
@@ -157,16 +157,16 @@ class LmBase(_ToolMethods, Trajectory):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """HTTP headers for requests to an application's service, which passes ``baggage`` on with its own requests.
+        """The HTTP headers for requests to a service, which must pass the header ``baggage`` on with its own requests.
 
-        Requests that reach the address ``lm_base_url`` with this header belong to the example until it ends.
+        Requests to ``lm_base_url`` with this header belong to the example until it ends.
         """
         from pytest_lmeval.functions.clients.baggage import header_of
 
         return header_of(self.token)
 
     def client(self, shared: _Client) -> _Client:
-        """Return a copy of a client, such as OpenAI's or Anthropic's, for this example.
+        """Return a copy of a client, such as OpenAI's or Anthropic's, whose requests belong to this example.
 
         Raise TypeError if the client has no ``with_options(base_url=...)``.
         """
@@ -213,7 +213,7 @@ def _span(state: ExampleState, made: object, kind: str, name: str) -> Iterator[S
 def _awaited(
     work: Callable[Concatenate[Lm, _Given], Asking[_Result]],
 ) -> Callable[Concatenate[Lm, _Given], Coroutine[Any, Any, _Result]]:
-    """Return a method that awaits the answers to the requests in ``work``."""
+    """Return a method that awaits the answers to the requests that ``work`` yields."""
 
     @wraps(work)
     def method(lm: Lm, /, *args: _Given.args, **kwargs: _Given.kwargs) -> Coroutine[Any, Any, _Result]:
@@ -226,7 +226,7 @@ def _awaited(
 def _waited(
     awaited: Callable[Concatenate[Lm, _Given], Coroutine[Any, Any, _Result]],
 ) -> Callable[Concatenate[BlockingLm, _Given], _Result]:
-    """Return a method of :class:`Lm` that blocks until the answers arrive."""
+    """Return a variant of a method of :class:`Lm` that blocks until the answers arrive."""
     work: Callable[Concatenate[BlockingLm, _Given], Asking[_Result]] = unwrap(awaited)
 
     @wraps(work)
@@ -255,12 +255,13 @@ class Lm(LmBase):
     ) -> Asking[Completion]:
         """Return the answer of the model under test to a text, or to messages with ``role`` and ``content``.
 
-        The request obeys the run's retries and limits, and becomes a step. Without an answer, this raises AdapterError.
-        Even if the function catches it, the example is an error, unless the request has ``may_fail`` or begins within
-        ``with lm.may_fail():``. ``temperature``, ``model`` and ``options``, such as ``{"seed": 1}``, override the
-        adapter's settings, if the adapter accepts these options. ``tools`` are functions that the model may call. Each
-        tool is a function from ``lm.tool``, or a mapping with ``name``, ``description`` and ``parameters``, a JSON
-        Schema. The answer's ``tool_calls`` are the calls that the model requests.
+        The request follows the run's settings for retries and limits, and becomes a step. If no answer arrives, this
+        raises AdapterError and makes the example an error, even if the function catches the exception. The example is
+        not an error if the request has ``may_fail``, or begins within ``with lm.may_fail():``. ``temperature``,
+        ``model`` and ``options``, such as ``{"seed": 1}``, override the adapter's settings, if the adapter accepts
+        these options. ``tools`` are the tools that the model may call. Each tool is a function from ``lm.tool``, or a
+        mapping with ``name``, ``description`` and ``parameters``; the parameters are a JSON Schema. The answer's
+        ``tool_calls`` are the calls that the model requests.
         """
         state = self._running
         state.check_is_running("lm.ask")
@@ -296,11 +297,11 @@ class Lm(LmBase):
         reason: bool = False,
         human_label: str | None = None,
     ) -> Asking[Judgment]:
-        """Return the label that the judge (``--lm-judge``) assigns to ``text``; ask again if a reply has no label.
+        """Return the label that the judge (``--lm-judge``) assigns to ``text``; ask once more if a reply has no label.
 
-        The :class:`Judgment` equals the label as a text, and has the attributes ``label`` and ``reason``. With
-        ``reason=True``, the judge gives a reason before the label. ``human_label`` is a person's label for the text.
-        Without a judge, or if no reply has a label, this raises ScoringError and makes the example an error.
+        The :class:`Judgment` is a text, the label, with the attributes ``label`` and ``reason``. With ``reason=True``,
+        the judge gives a reason before the label. ``human_label`` is the label that a person gave the text. If the run
+        has no judge, or no reply has a label, this raises ScoringError and makes the example an error.
         """
         from pytest_lmeval.functions.judging import consulting, labelling
 
@@ -320,9 +321,9 @@ class Lm(LmBase):
         """Return the grade that the judge (``--lm-judge``) gives ``text`` by ``rubric``, with its reason.
 
         ``levels`` maps two or more increasing numbers in [0, 1] to their meanings; the default levels are 0 and 1.
-        ``reference`` is a correct answer for comparison, and ``human_label`` is a person's grade of the text. If a
-        reply has no level, the judge is asked once more; after a second such reply, this raises ScoringError and makes
-        the example an error.
+        ``reference`` is a correct answer for comparison, and ``human_label`` is the grade that a person gave the text.
+        If a reply has no level, this asks the judge once more. If the second reply has no level either, this raises
+        ScoringError and makes the example an error.
         """
         from pytest_lmeval.functions.judging import consulting, grading
 
@@ -330,12 +331,12 @@ class Lm(LmBase):
         return consulting(self._running, self._services.judge, inquire)
 
     def user(self, persona: str, goal: str = "", max_turns: int = 8) -> User:
-        """Return a user simulated by the model of ``--lm-user``, which defaults to the judge.
+        """Return a user that the model of ``--lm-user`` simulates; this model defaults to the judge.
 
-        ``async for said in user: user.reply(await answer(said))`` runs until the user is done, or has sent
-        ``max_turns`` messages. The simulated user sees only the replies. If the simulating model's reply is unreadable,
-        it is requested once more. A second unreadable reply, or a loop body without a reply, raises ScoringError and
-        makes the example an error.
+        The loop ``async for said in user: user.reply(await answer(said))`` runs until the user is done, or has sent
+        ``max_turns`` messages. The simulated user sees only the replies. If a message of the simulated user is
+        unreadable, this asks the model once more. A second unreadable message, or a loop body that does not call
+        ``reply``, raises ScoringError and makes the example an error.
         """
         from pytest_lmeval.formats.persona import Persona
         from pytest_lmeval.functions.user import User
@@ -350,14 +351,14 @@ class Lm(LmBase):
         timeout: float = 30,
         shared: bool = False,
     ) -> Coroutine[Any, Any, McpServer]:
-        """Return a server of the Model Context Protocol: its ``tools`` for ``lm.ask``, and ``await server.call(...)``.
+        """Return a server of the Model Context Protocol, with ``tools`` for ``lm.ask`` and a coroutine ``call``.
 
         ``server`` is an http address, or a command as a text or as a list of its parts. Calls of the server's tools are
         recorded as steps, like calls of a function from :meth:`tool`. With ``replay:``, no server starts. The command
-        runs with the few environment variables that the SDK passes on, and with ``env``. The server ends with the
-        example. With ``shared``, one server lasts until the run ends, and all examples with the same command or address
-        use that server. Each worker process has a separate server. If a server does not reply within ``timeout``
-        seconds, this raises ScoringError and makes the example an error.
+        gets only the variables in ``env``, and a few environment variables that the SDK passes on. The server ends with
+        the example. With ``shared``, all examples in a process that name the same command or address use one server,
+        which ends with the run. If a server does not reply within ``timeout`` seconds, this raises ScoringError and
+        makes the example an error.
         """
         from pytest_lmeval.functions.mcp_server import McpServer
         from pytest_lmeval.functions.tools import example_tools
@@ -382,7 +383,7 @@ class Lm(LmBase):
 
 
 def _options(given: Mapping[str, Any] | None, **named: object) -> dict[str, Any]:
-    """Return a request's options; raise UsageError for an option that is also given as an argument."""
+    """Return a request's options; raise UsageError for an option that is also an argument."""
     options = dict(given or {})
     known = {name: value for name, value in named.items() if value is not None}
     if twice := sorted(options.keys() & known.keys()):
@@ -398,7 +399,7 @@ class BlockingLm(LmBase):
     grade = _waited(Lm.grade)
 
     def user(self, persona: str, goal: str = "", max_turns: int = 8) -> BlockingUser:
-        """Return a simulated user, ``for said in user``; see :meth:`Lm.user`."""
+        """Return a simulated user for the loop ``for said in user``; see :meth:`Lm.user`."""
         from pytest_lmeval.formats.persona import Persona
         from pytest_lmeval.functions.user import BlockingUser
 

@@ -1,7 +1,6 @@
 """Run eval functions in an event loop in a separate thread, and keep the output of each example separate.
 
-If an application blocks this loop, requests continue, because they run in another loop. The output of each concurrent
-example is collected separately.
+If an application blocks this loop, requests continue, because they run in another loop.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ class SharedServer(Protocol):
 class Loop:
     """An event loop in a daemon thread, started on first use.
 
-    ``before_steps`` runs in the loop before each round of callbacks. ``thread`` is the loop's thread once it runs;
-    ``is_closing`` means that the run is over. ``servers`` are the servers of tools that examples share.
+    ``before_steps`` runs in the loop before each round of callbacks. ``thread`` is the loop's thread once it runs.
+    ``is_closing`` is True when the run is over. ``servers`` are the tool servers that examples share.
     """
 
     def __init__(self, before_steps: Callable[[], None]) -> None:
@@ -65,7 +64,7 @@ class Loop:
             return self._loop
 
     def route_prints(self) -> None:
-        """Route prints to examples from now on, if the loop might run examples."""
+        """Route prints to examples if the loop has started, because it may run examples."""
         if self._loop is not None:
             self._before_steps()
 
@@ -74,13 +73,13 @@ class Loop:
         return asyncio.run_coroutine_threadsafe(work, self.events)
 
     def silent_s(self) -> float:
-        """Return the seconds since the loop's last turn; they grow while a coroutine blocks the loop."""
+        """Return the seconds since the loop's last heartbeat; the heartbeat stops while a coroutine blocks the loop."""
         return time.monotonic() - self._beat_at if self._loop is not None else 0.0
 
     def busy_at(self) -> str:
-        """Return what the loop's thread is doing: ``file:line in function`` of the innermost project code.
+        """Return the innermost project code that the loop's thread is running, as ``file:line in function``.
 
-        Return "" if the thread runs this package, which no eval function can fix, or only installed code.
+        Return "" if the thread is running this package, which no eval function can fix, or only installed code.
         """
         frame = sys._current_frames().get(self.thread.ident or 0) if self.thread is not None else None
         while frame is not None and frame.f_code is not Loop._run.__code__:
@@ -98,7 +97,7 @@ class Loop:
         return asyncio.current_task(self._loop) if self._loop is not None else None
 
     def close(self) -> None:
-        """End the servers, cancel all tasks and end the thread; abandon it if it hangs or ignores the cancellation."""
+        """End the servers, cancel all tasks and end the thread; abandon a thread that does not end in time."""
         self.is_closing = True
         if self._loop is None or self.thread is None:
             return
@@ -145,7 +144,7 @@ class Loop:
 
 
 class _Selector(selectors.DefaultSelector):
-    """Calls a function once per loop turn, between the wait for events and the callbacks."""
+    """A selector that calls a function once in each turn of the loop, before the callbacks run."""
 
     def __init__(self, before_steps: Callable[[], None]) -> None:
         super().__init__()
@@ -164,7 +163,7 @@ def current_beside() -> ExampleState | None:
 
 
 def route_prints() -> None:
-    """Route prints to examples, including prints through streams that pytest has set since."""
+    """Route prints to examples, including prints to streams that pytest has replaced since the last call."""
     sys.stdout, sys.stderr = routed(sys.stdout, "stdout"), routed(sys.stderr, "stderr")
 
 
@@ -195,12 +194,12 @@ class LogKeeper(logging.Handler):
 
 
 def is_of_this_thread(record: logging.LogRecord) -> bool:
-    """Return True if a record belongs to pytest's current item; all other handlers use this function as a filter."""
+    """Return True if a record belongs to pytest's current item; all other log handlers use this as a filter."""
     return current_beside() is None
 
 
 def sections(output: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the output as one text per stream."""
+    """Join an example's output into one text per stream."""
     texts: dict[str, list[str]] = {}
     for name, text in output:
         texts.setdefault(name, []).append(text)
@@ -212,7 +211,7 @@ def _keep(state: ExampleState, name: str, text: str) -> None:
 
 
 class _Routed(io.TextIOBase):
-    """A stream that collects an example's output, and passes on everything else."""
+    """A stream that collects the output of concurrent examples, and writes all other output to the original stream."""
 
     def __init__(self, stream: Any, name: str) -> None:
         self.stream = stream

@@ -1,4 +1,4 @@
-"""Report exceptions in an example's tasks and threads that its function did not see."""
+"""Report exceptions in an example's tasks and threads that its function did not retrieve."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONGEST_REASON = 4000
 
 
 class _Begun(asyncio.Task[Any]):
-    """A task of an example."""
+    """A task that an example created."""
 
     example: ExampleState
 
@@ -41,12 +41,12 @@ def example_of(task: asyncio.Task[Any] | None) -> ExampleState | None:
 
 
 def record_lost(state: ExampleState, lost: str) -> None:
-    """Record an exception that an example's function did not see; only the first exception counts."""
+    """Record an exception that an example's function did not retrieve; ignore all but the first exception."""
     state.lost = state.lost or lost
 
 
 def watch_threads(running: Collection[ExampleState]) -> Callable[[], None]:
-    """Record what threads raise while examples run; return a function that stops recording."""
+    """Record exceptions that end threads while examples run; return a function that stops the recording."""
     before = threading.excepthook
 
     def note(raised: threading.ExceptHookArgs) -> None:
@@ -107,7 +107,7 @@ def _is_unseen(task: asyncio.Task[Any]) -> bool:
 
 
 def _note_late(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Record the exception of a task that outlived its example; Python reports it when the task is freed."""
+    """Record the exception of a task that outlived its example; asyncio reports this when the task is freed."""
     task, error = context.get("future"), context.get("exception")
     if isinstance(task, _Begun) and error is not None:
         state, lost = task.example, _of_task(error)

@@ -1,6 +1,6 @@
 """Provide ``lm.mcp``: connect an example to a server of the Model Context Protocol, through its official SDK.
 
-The SDK runs in the functions' event loop. A recording needs neither the SDK nor the server.
+The SDK runs in the functions' event loop. A run that replays a recording needs neither the SDK nor the server.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ class McpResult(str):
 
     @classmethod
     def of(cls, output: Mapping[str, Any]) -> McpResult:
-        """Return the result in a step's output."""
+        """Create a result from the output of a step."""
         return cls(str(output.get("text", "")), output.get("structured"), output.get("is_error") is True)
 
 
 class _Fault(Exception):
-    """The server gave no result; the message says why."""
+    """The server returned no result; the message gives the reason."""
 
 
 class _Rejected(_Fault):
@@ -76,7 +76,7 @@ class _Rejected(_Fault):
 
 @dataclass(frozen=True)
 class _Target:
-    """A server that ``command`` starts, or a server at ``address``; ``shown`` has neither secrets nor folders."""
+    """A server, given as a command or an address; ``shown`` describes the server without secrets and folders."""
 
     shown: str
     command: tuple[str, ...] = ()
@@ -188,7 +188,7 @@ class _Connection:
         else:
             from mcp.client import streamable_http
 
-            # The name of SDK 1 has one letter more.
+            # Older versions of the SDK have the second name.
             names = ("streamable_http_client", "streamablehttp_client")
             connect = next(getattr(streamable_http, name) for name in names if hasattr(streamable_http, name))
             transport = connect(target.address)
@@ -209,7 +209,7 @@ class _Connection:
         return _Fault(f"{what} failed: {error_text(error)}{self._last_words()}")
 
     def _last_words(self) -> str:
-        """Return the last words that the server wrote to stderr."""
+        """Return the end of the server's output on stderr, as a clause of a message."""
         with suppress(OSError, ValueError):
             size = self._words.seek(0, 2)
             self._words.seek(max(0, size - _LAST_WORDS))
@@ -228,13 +228,13 @@ class _Use(ToolUse):
     ) -> None:
         super().__exit__(kind, error, traceback)
         if isinstance(error, _Fault):
-            # A replay has no use for the exception.
+            # A recording needs no description of this exception.
             self._step.output = None
             self._refuse(f"lm.mcp: {self.server}: {error}")
 
 
 class _Offer:
-    """A server's ``tools``, in the format of ``lm.ask(tools=...)``, for one example.
+    """A server for one example, with ``tools`` in the format of ``lm.ask(tools=...)``.
 
     With ``shared``, all examples in this process with the same command or address use one server, until the run ends.
     """
@@ -286,7 +286,7 @@ class _Offer:
         return self._loop.submit(self._connected().tools(self._timeout))
 
     def _take_list(self, listed: object) -> None:
-        """Keep the server's tools; raise ScoringError for an invalid tool, or a name that the example already has."""
+        """Store the server's tools; raise ScoringError if a tool is invalid, or if its name belongs to another tool."""
         try:
             self.tools = tools_of(listed, "tools")
         except RecordRefused as refused:
@@ -295,7 +295,7 @@ class _Offer:
             self._of_example.claim(name, self, f"that of lm.mcp({self._target.label!r})")
 
     def _call(self, tool: str | ToolCall, arguments: Mapping[str, object] | None) -> McpResult | _Calling:
-        """Return the call to make, or the result of a model's call that cannot be sent."""
+        """Return the call to make, or an error result if the model's call is invalid."""
         if not isinstance(tool, ToolCall):
             if tool not in self._names:
                 self._state.refuse(f"server.call: {UnknownName('tool', str(tool), self._names)}")
@@ -346,7 +346,7 @@ class _Calling:
 
 
 class McpServer(_Offer):
-    """A server for an ``async def`` function, with ``tools`` and ``call``; it ends with the example, or the run."""
+    """A server for an ``async def`` function, which ends with the example or, if it is shared, with the run."""
 
     async def opened(self, made: object) -> McpServer:
         """Start or find the server, and return it."""
@@ -358,10 +358,11 @@ class McpServer(_Offer):
         return self
 
     async def call(self, tool: str | ToolCall, arguments: Mapping[str, object] | None = None) -> McpResult:
-        """Call a tool, given its name and arguments or a model's call; record the call, and return the result.
+        """Call a tool, either by name or by a tool call of the model; record the call, and return the result.
 
-        If the server rejects the call, or a model's call is invalid, the result has ``is_error``, and its text is for
-        the model. Without a result, this raises ScoringError and makes the example an error.
+        If the server rejects the call, or the model's call is invalid, ``is_error`` of the result is True, and its text
+        explains the error to the model. If the server returns no result, this raises ScoringError and makes the example
+        an error.
         """
         found = self._call(tool, arguments)
         if isinstance(found, McpResult):

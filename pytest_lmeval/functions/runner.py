@@ -34,7 +34,7 @@ _Queue = queue.SimpleQueue[Callable[[], _Work]]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of one call of a function: its exception, if any, and its time."""
+    """The outcome of one call of a function: the exception, if there was one, and the duration."""
 
     state: ExampleState
     error: BaseException | None
@@ -43,10 +43,10 @@ class Outcome:
 
 @dataclass(slots=True, eq=False)
 class Running:
-    """A started example: ``call`` runs its function once, and ``states`` has one entry per repeat.
+    """A started example; ``call`` calls its function once, and ``states`` has one entry for each repeat.
 
-    If ``in_thread``, ``call`` runs in a thread. If ``at_turn``, the example did not start early, and pytest captures
-    its prints. ``done`` is set when ``outcomes`` is complete.
+    ``in_thread`` is True if ``call`` runs in a thread. ``at_turn`` is True if the example runs as pytest's current
+    item, so that pytest captures its prints. ``done`` is set when ``outcomes`` is complete.
     """
 
     call: Callable[[], Any]
@@ -64,7 +64,7 @@ class Running:
 class Runner:
     """Runs one process's examples, ``concurrency`` at a time: in the loop, or in threads if their functions block.
 
-    Each thread runs one function after another, so there are never more threads than functions that ran concurrently.
+    Threads are reused, so there are never more threads than concurrent functions.
     """
 
     def __init__(self, loop: Loop, concurrency: int) -> None:
@@ -74,7 +74,7 @@ class Runner:
         self._idle: list[_Queue] = []
 
     def begin(self, examples: Sequence[Running]) -> None:
-        """Start examples in the loop, in this order, waking the loop only once."""
+        """Start examples in the loop in the given order; wake the loop only once."""
         if examples:
             self._loop.events.call_soon_threadsafe(self._start, examples)
 
@@ -128,7 +128,7 @@ class Runner:
                 example.task.cancel()
 
     def _end(self, example: Running, task: asyncio.Task[None]) -> None:
-        """Mark an example as ended; make it an error if anything but the run cancelled it."""
+        """Mark an example as ended; make it an error if code other than the run's cancelled it before it began."""
         if not example.outcomes and not example.is_cancelled:
             example.outcomes.append(Outcome(example.states[0], AdapterError(_CANCELLED), 0.0))
         example.done.set()
@@ -240,7 +240,7 @@ async def _settled(unfinished: Sequence[Step]) -> None:
 
 
 def settle(state: ExampleState) -> None:
-    """Wait briefly while cancelled requests are still open, and end servers, in a thread without a loop."""
+    """Wait briefly for cancelled requests that are still open, and end the servers, in a thread without a loop."""
     until = time.perf_counter() + _SETTLES_S
     unfinished = stop(state)
     while any(step.is_open for step in unfinished) and time.perf_counter() < until:

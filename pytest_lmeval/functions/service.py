@@ -22,7 +22,7 @@ _LONGEST = 200
 
 
 class ServiceUrl(str):
-    """The base URL for requests outside of examples: a text, with the method :meth:`may_fail`."""
+    """The base URL for requests outside of examples, a text with the method :meth:`may_fail`."""
 
     __slots__ = ("_state",)
     _state: ExampleState
@@ -46,8 +46,8 @@ class Service:
     """Requests of one process that belong to no example.
 
     ``answers`` handles the requests, and is None if a run has several models. ``running`` are the current examples.
-    ``preparing`` counts the fixtures in set-up, whose requests are expected. ``during`` counts other requests that
-    arrived while examples ran.
+    ``preparing`` counts the fixtures that pytest is setting up, which may send requests. ``during`` counts requests
+    that arrived while examples ran and no fixture was being set up.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Service:
         return unused
 
     def requests(self) -> Outside:
-        """Return all requests, for the ledger."""
+        """Return a record of all requests for the ledger."""
         if self._answers is None:
             return Outside()
         steps = [*self.state.steps]

@@ -1,4 +1,4 @@
-"""Analyse eval functions' code: hash it, find the functions it calls, and detect whether it can score."""
+"""Analyse the code of eval functions: hash it, find the functions that it calls, and look for checks and scores."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class FunctionHashes:
         self.asks_others = any(call in data for call in (b".user(", b".judge(", b".grade("))
 
     def of(self, name: str, decisive: str, threshold: float, called: Mapping[str, Node] = _NOTHING) -> str:
-        """Return 16 hexadecimal digits for a function's code and decisive score, or "" if the file does not contain it.
+        """Return a hash of a function's code and decisive score, or "" if the file does not contain the function.
 
-        ``name`` is the function's qualified name. ``called`` maps qualified names to the test functions that it calls.
-        The function's own name, whitespace, comments, docstrings and decorators do not affect the hash.
+        ``name`` is the function's qualified name. ``called`` maps qualified names to the test functions that the
+        function calls. The function's own name, whitespace, comments, docstrings and decorators do not affect the hash.
         """
         node = self._nodes.get(name)
         if node is None:
@@ -79,7 +79,7 @@ def _shown(node: Node) -> list[str]:
 
 
 def _shape(value: object) -> str:
-    """Return a syntax tree as text without empty fields, which is identical in all versions of Python."""
+    """Return a syntax tree as text; omit empty fields, so that the text is the same in all versions of Python."""
     if isinstance(value, ast.AST):
         fields = [f"{name}={_shape(each)}" for name, each in ast.iter_fields(value) if each is not None and each != []]
         return f"{type(value).__name__}({', '.join(fields)})"
@@ -87,7 +87,7 @@ def _shape(value: object) -> str:
 
 
 def of_tests(root: Path, patterns: Sequence[str]) -> Callable[[str], bool]:
-    """Return a predicate that is true for paths of test files below ``root``, by folder or by ``patterns``."""
+    """Return a predicate for test files below ``root``, which are in a folder of tests or match one of ``patterns``."""
 
     def is_one(name: str) -> bool:
         path = Path(name)
@@ -102,7 +102,7 @@ def of_tests(root: Path, patterns: Sequence[str]) -> Callable[[str], bool]:
 class TestSources:
     """The syntax trees of a project's test files, each read once.
 
-    ``is_ours`` is a predicate that is true for paths of test files; the analysis does not follow application code.
+    ``is_ours`` is a predicate for paths of test files; the analysis does not follow calls into other code.
     """
 
     __test__ = False
@@ -136,7 +136,7 @@ class TestSources:
 def reached(function: Any, sources: TestSources) -> dict[str, Node]:
     """Return the other functions that ``function`` calls, directly or indirectly, by qualified name.
 
-    Names resolve to the current objects in its module, and in its class for ``self``.
+    A name refers to the current object in the function's module, or in its class if the name follows ``self``.
     """
     found: dict[str, Node] = {}
     waiting = [*_wrappers(function)]
@@ -160,11 +160,11 @@ def read_code(
     known: tuple[FunctionHashes, TestSources],
     fixtures: Callable[[], Mapping[str, Any]],
 ) -> tuple[str, bool]:
-    """Return the hash of a function's code, and whether it can neither assert nor score anything.
+    """Return the hash of a function's code, and True if the function can neither assert nor score anything.
 
-    ``decides`` are the decisive score and the threshold. ``known`` are the functions in the function's file and in the
-    project's tests. ``fixtures`` returns the fixtures among its arguments, because the function may call their values,
-    and fixtures may contain checks.
+    ``decides`` has the name and the threshold of the decisive score. ``known`` has the functions in the function's file
+    and in the project's tests. ``fixtures`` returns the fixtures among the function's arguments, because the function
+    may call a fixture that contains checks.
     """
     hashes, sources = known
     called = reached(function, sources)
@@ -180,7 +180,7 @@ def read_code(
 
 
 def may_check(node: Node) -> bool:
-    """Return True if a function's tree checks a result, or passes ``lm`` on."""
+    """Return True if a function's tree contains a check, or passes ``lm`` to another function."""
     return any(_checks(each) for each in ast.walk(node))
 
 
@@ -191,7 +191,7 @@ def methods_of_lm(node: Node | None) -> set[str]:
 
 
 def roots(node: Node) -> set[str]:
-    """Return the first names in a function's calls: ``shop`` for ``shop.answer(row)``."""
+    """Return the first name of each call in a function's tree, such as ``shop`` for ``shop.answer(row)``."""
     found = set()
     for each in ast.walk(node):
         called = each.func if isinstance(each, ast.Call) else None
@@ -219,7 +219,7 @@ def _is_check(node: Node) -> bool:
 
 
 def _wrappers(function: Any) -> Iterator[Any]:
-    """Yield a function and everything that it wraps, because decorators run, too."""
+    """Yield a function and all functions that it wraps, because decorators run, too."""
     while function is not None:
         yield function
         function = getattr(function, "__wrapped__", None)

@@ -38,7 +38,7 @@ _KINDS = {
     "invoke_agent": "agent",
     "invoke_workflow": "agent",
 }
-# The first attribute present wins; later ones come from older versions.
+# The first attribute that is present counts; the later attributes come from older versions of the conventions.
 _NAMES = {
     _MODEL: ("gen_ai.request.model", "gen_ai.response.model"),
     "tool": (_TOOL,),
@@ -64,7 +64,8 @@ _USAGE = {
 class _Open:
     """A span of a running example.
 
-    The span may end before its children begin. If ``is_counted``, a nested step already counts the span's tokens.
+    The span may end before its children begin. ``is_counted`` is True if a nested step already counts the span's
+    tokens.
     """
 
     state: ExampleState
@@ -75,11 +76,11 @@ class _Open:
 
 
 class Spans:
-    """One process's spans, each assigned to the example in which it began.
+    """The spans of a process, each assigned to the example in which the span began.
 
-    A span belongs to the example of the running code, or else to the example of the parent span. Other spans that begin
-    while examples run count as strays. ``own_address`` returns ``host:port`` of the endpoint for clients, or "" if
-    there is no endpoint. ``running`` are examples that are already running.
+    A span belongs to the example whose code starts the span, or else to the example of the parent span. Other spans
+    that begin while examples run count as strays. ``own_address`` returns ``host:port`` of the endpoint for clients, or
+    "" if there is no endpoint. ``running`` are examples that are already running.
     """
 
     def __init__(self, own_address: Callable[[], str], running: Iterable[ExampleState] = ()) -> None:
@@ -137,7 +138,7 @@ class Spans:
         return found
 
     def on_start(self, span: Any) -> None:
-        """Find a span's example, in the thread that starts the span."""
+        """Assign a span to its example; OpenTelemetry calls this in the thread that starts the span."""
         thread = threading.current_thread().name
         if self._is_closed or (thread.startswith(_OURS) and not thread.startswith(_FUNCTIONS)):
             # The request itself is a step already.
@@ -165,7 +166,7 @@ class Spans:
         known.state.insert(step)
 
     def _count_once(self, known: _Open, step: Step, attributes: Mapping[str, Any]) -> None:
-        """Drop a step's tokens if a nested span or a request of the run counts them already."""
+        """Drop the tokens of a step if a nested span, or a request that the run recorded, already counts them."""
         if not step.usage:
             return
         if known.is_counted or self._is_ours(known.state, step, attributes):
@@ -180,7 +181,7 @@ class Spans:
         host, port = attributes.get("server.address"), attributes.get("server.port")
         if port is not None:
             return host in _HERE and self._own_address().endswith(f":{port}")
-        # The span is of a client of lm.base_url, from an instrumentation that names no server.
+        # The instrumentation names no server, so compare times and tokens with the requests that the run recorded.
         end = step.start_ms + (step.ms or 0.0)
         return any(
             each.kind in ("request", "http")
@@ -209,7 +210,7 @@ class Spans:
 
 
 def _step_of(span: Any, start_ms: float) -> Step:
-    """Convert a span, which began ``start_ms`` after its example, to a step by the GenAI semantic conventions.
+    """Convert a span, which began ``start_ms`` after its example did, to a step by the GenAI semantic conventions.
 
     Messages, arguments and results become the input and the output. If a span has no messages, arguments or results,
     its attributes become the input. Values of more than 1 MiB are cut.

@@ -1,4 +1,4 @@
-"""The steps of an eval function: requests, tool calls and others."""
+"""Record the steps of an eval function, such as requests and tool calls."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _WIDEST = 160
 class Step:
     """One step of an example.
 
-    ``kind`` is ``request``, ``judge``, ``span``, or a kind that the application chooses, such as ``tool``. ``input``
-    and ``output`` are JSON values. ``start_ms`` counts from the example's start; ``ms`` is the duration, None until the
-    step ends. ``key`` is the hash of a request, or of a call of a recorded tool. ``usage`` has the known
-    ``prompt_tokens``, ``completion_tokens`` and ``cost``. ``thoughts`` are a reasoning model's text before its answer.
-    ``error`` explains a missing output. A ``cached`` answer comes from another run and costs nothing in this run. A
-    request that the application ``cancelled`` has no answer and no error. If a request ``may_fail``, its failure is not
-    an error of the example. For a request of an application's own client, ``client`` has the requested ``model``, the
-    ``options`` that comparisons use, and the names of the ``dropped`` fields. If the client is left over from another
-    example, ``kept`` names that example. For ``lm.ask``, ``client`` has only the ``model``, if the call names a model.
-    ``served_by`` is the server's name for the model. ``adapter_key`` distinguishes judges of the same name. ``verdict``
-    is a judge's verdict, and ``reason`` is the reason for it. ``extra`` has the unknown fields of the answer, which
-    reports do not show.
+    ``kind`` is a word such as ``request``, ``judge`` or ``span``, or a word that the application chooses, such as
+    ``tool``. ``input`` and ``output`` are JSON values. ``start_ms`` counts from the example's start. The duration
+    ``ms`` is None until the step ends. ``key`` is the hash of a request, or of a call of a recorded tool. ``usage`` has
+    the known ``prompt_tokens``, ``completion_tokens`` and ``cost``. ``thoughts`` is the text that a reasoning model
+    writes before its answer. ``error`` explains a missing output. A ``cached`` answer comes from another run and costs
+    nothing in this run. A request that the application ``cancelled`` has no answer and no error. If a request
+    ``may_fail``, its failure is not an error of the example. For a request of an application's own client, ``client``
+    has the requested ``model``, the ``options`` that comparisons use, and the names of the ``dropped`` fields. If the
+    client is left over from another example, ``kept`` names that example. For ``lm.ask``, ``client`` has only the
+    ``model``, if the call names a model. ``served_by`` is the server's name for the model. ``adapter_key``
+    distinguishes judges of the same name. ``verdict`` is a judge's verdict with its reason. ``extra`` has the unknown
+    fields of the answer, which reports do not show.
     """
 
     kind: str
@@ -82,7 +82,7 @@ class Step:
 
 
 def usage_of(answer: Completion) -> dict[str, float]:
-    """Return an answer's known usage."""
+    """Return the known token counts and the known cost of an answer."""
     return {name: amount for name in _COUNTS if (amount := getattr(answer, name)) is not None}
 
 
@@ -116,7 +116,7 @@ def _line(step: Mapping[str, Any]) -> str:
 
 
 def _part(part: Any) -> str:
-    """Return a part of a message for a failure: a medium by its placeholder."""
+    """Return a part of a message as text; replace a medium with its placeholder."""
     if isinstance(part, str):
         return part
     from pytest_lmeval.records.recorded import is_media

@@ -1,4 +1,4 @@
-"""The task of an eval function, and its examples' results."""
+"""The task of an eval function, and the results of its examples."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class FunctionTask(Task):
 
     @property
     def dataset(self) -> Mapping[str, Any]:
-        """The file with the rows, if any."""
+        """The file that contains the rows, or an empty mapping."""
         return self.source
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
@@ -88,10 +88,10 @@ class FunctionTask(Task):
 
 @dataclass(frozen=True, slots=True)
 class FailureRule:
-    """Decides which exceptions fail an example: an assertion below ``root``, or in an ``assert*`` function.
+    """Decides which exceptions fail an example: assertions in the project's code, or in ``assert*`` functions.
 
-    An ``assert*`` function may belong to a library, such as ``numpy.testing``, if the project called it. ``failing``
-    are exceptions that mark a test as failed.
+    The project's code is below ``root``. An ``assert*`` function may belong to a library, such as ``numpy.testing``, if
+    the project called it. ``failing`` are other exceptions that fail an example.
     """
 
     root: Path
@@ -161,7 +161,7 @@ def result_of(
     waits, cached = _waits(steps)
     return replace(
         result,
-        # In other tasks, a response carries these values.
+        # The results of other tasks take these values from responses.
         outputs=(),
         predictions=(),
         thoughts=(),
@@ -175,7 +175,7 @@ def result_of(
 
 
 def _waits(steps: Sequence[Step]) -> tuple[list[float], int]:
-    """Return the durations of the model's answers, and the number of cached answers."""
+    """Return the durations of the requests that the model answered, and the number of cached answers."""
     waits, cached = [], 0
     for step in steps:
         if step.cached:

@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 _WITHIN: ContextVar[str] = ContextVar("lmeval_tool", default="")
-"""The place of the tool call in which the code runs."""
+"""The key and the number of the tool call in which the code runs."""
 _FUNCTION, _SCHEMA = "__lmeval_tool__", "__lmeval_schema__"
 _CLOSES_S = 8.0
 _JSON = "expected JSON values: dict, list, str, int, float, bool, None"
 
 
 class WithExample(Protocol):
-    """The part of ``lm`` that tools need."""
+    """The attributes of ``lm`` that tools need."""
 
     @property
     def _running(self) -> ExampleState: ...
@@ -64,9 +64,10 @@ class ToolServer(Protocol):
 
 @dataclass(frozen=True)
 class ToolRecords:
-    """The recorded calls for one model's examples; ``loop`` runs the connections to servers.
+    """The recorded tool calls of one model's examples; ``loop`` runs the connections to servers.
 
-    The calls come from the ``adapter`` if it is a recording, or from the results that the run resumes from (``held``).
+    The calls come from the ``adapter`` if it is a recording, or else from ``held``, the results from which the run
+    resumes.
     """
 
     adapter: object
@@ -102,7 +103,7 @@ class ExampleTools:
             )
 
     def open_step(self, kind: str, name: str, arguments: object, key: str) -> tuple[Step, Place]:
-        """Record that a call begins; return its step and place."""
+        """Record the beginning of a call; return the step, and the repeat, key and number that identify the call."""
         # Equal calls in several threads are numbered in the order of their steps.
         with self._lock:
             step = self.state.step(kind, name, arguments, None)
@@ -112,18 +113,18 @@ class ExampleTools:
         return step, (self.state.repeat, key, number)
 
     def add_to_journal(self, place: Place, name: str, call: RecordedCall) -> bool:
-        """Write the beginning or the end of a call to the journal; return False if that is impossible."""
+        """Write the beginning or the end of a call to the journal; return False if the journal cannot be written."""
         journal, state = self.records.journal, self.state
         return journal is not None and journal.add_call(state.task, state.id, call_line(place, name, call))
 
     def close(self) -> None:
-        """End the servers, in a thread without a loop."""
+        """End the servers; use this in a thread without a loop."""
         for ending in [server.close() for server in self.servers]:
             with suppress(Exception):
                 ending.result(_CLOSES_S)
 
     async def aclose(self) -> None:
-        """End the servers, in the functions' loop."""
+        """End the servers; use this in the functions' loop."""
         if endings := [asyncio.wrap_future(server.close()) for server in self.servers]:
             await asyncio.wait(endings, timeout=_CLOSES_S)
 
@@ -131,9 +132,9 @@ class ExampleTools:
 class ToolUse:
     """One call of a tool, as a context manager.
 
-    If the call ``is_live``, the block calls the tool and sets ``result``; otherwise, ``result`` is the recorded result.
-    A recorded exception is raised again. A call with ``once`` is written to the journal before it begins and when it
-    ends.
+    If ``is_live`` is True, the block must call the tool and set ``result``; otherwise, ``result`` is the recorded
+    result. A recorded exception is raised again. A call with ``once`` is written to the journal before it begins and
+    when it ends.
     """
 
     def __init__(self, tools: ExampleTools, kind: str, name: str, arguments: object, *, once: bool = False) -> None:
@@ -209,7 +210,7 @@ class ToolUse:
             raise raised
 
     def _checked(self, result: object) -> object:
-        """Return a copy of a result; refuse a result that a recording would change."""
+        """Return a copy of a result; raise ScoringError for a result that a recording would change."""
         kept, size = as_json(result)
         if not _is_json(result, kept):
             if inspect.iscoroutine(result):
@@ -238,7 +239,7 @@ def example_tools(lm: WithExample) -> ExampleTools:
 
 
 def recorded_tool(tools: ExampleTools, function: Callable[_Given, _Result], *, once: bool) -> Callable[_Given, _Result]:
-    """Return ``function`` with its calls recorded as steps; raise ScoringError if it cannot be a tool."""
+    """Wrap ``function`` so that its calls are recorded as steps; raise ScoringError if it cannot be a tool."""
     name, signature = _checked_tool(tools.state, function)
     tools.claim(name, function, _where(function))
 
@@ -265,7 +266,7 @@ def recorded_tool(tools: ExampleTools, function: Callable[_Given, _Result], *, o
 
 
 def described_tool(given: object, where: str) -> Mapping[str, object]:
-    """Return the description of a function from ``lm.tool``: its name, docstring, and JSON Schema of parameters."""
+    """Describe a function from ``lm.tool`` by its name, its docstring, and the JSON Schema of its parameters."""
     of_given: dict[str, Any] = getattr(given, "__dict__", {})
     if _FUNCTION not in of_given:
         raise UsageError(f"{place()}: {where}: expected a mapping, or a function from lm.tool, got {given!r:.80}")
@@ -284,7 +285,7 @@ def described_tool(given: object, where: str) -> Mapping[str, object]:
 
 
 def _schema_of(function: Callable[..., object]) -> Mapping[str, object]:
-    # Imported here: pydantic is large, and few functions name tools.
+    # Import pydantic only here, because it is large and few functions describe tools.
     from pydantic import TypeAdapter
     from pydantic.json_schema import GenerateJsonSchema
 
@@ -346,7 +347,7 @@ def _is_json(value: object, copy: object) -> bool:
 
 
 def _described(error: BaseException) -> Mapping[str, object] | None:
-    """Return JSON values from which the exception can be raised again, or None."""
+    """Describe an exception by JSON values from which it can be raised again; return None if that is impossible."""
     found: dict[str, object] = {"raised": f"{type(error).__module__}:{type(error).__qualname__}", "args": [*error.args]}
     if own := getattr(error, "__dict__", None):
         found["attributes"] = own

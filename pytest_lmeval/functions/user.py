@@ -1,4 +1,4 @@
-"""Provide ``lm.user``: a model simulates a user who talks to the application."""
+"""Provide ``lm.user``, which lets a model simulate a user who talks to the application."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class _SimulatedUser:
 
 
 class User(_SimulatedUser):
-    """The simulated user of an ``async def`` function: ``async for said in user``."""
+    """A simulated user for the loop ``async for said in user`` of an ``async def`` function."""
 
     _lm: Lm
 
@@ -101,7 +101,7 @@ class User(_SimulatedUser):
 
 
 class BlockingUser(_SimulatedUser):
-    """The simulated user of a ``def`` function: ``for said in user``."""
+    """A simulated user for the loop ``for said in user`` of a ``def`` function."""
 
     _lm: BlockingLm
 

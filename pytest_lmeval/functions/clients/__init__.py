@@ -1,1 +1,1 @@
-"""Parse and answer requests from applications' own clients, by interface."""
+"""Parse and answer requests from an application's clients, with separate modules for each interface."""

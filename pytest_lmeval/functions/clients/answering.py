@@ -1,4 +1,4 @@
-"""Forward clients' requests to the model under test, or to its server."""
+"""Send clients' requests to the model under test, or forward them to its server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Clients:
     """Answers requests at the endpoint with the model behind ``asker``.
 
-    Raise UsageError if the model's own requests would arrive at this endpoint, in an endless loop.
+    Raise UsageError if the adapter's server is this endpoint, because requests would loop endlessly.
     """
 
     def __init__(self, asker: Asker, endpoint: Endpoint) -> None:
@@ -48,15 +48,16 @@ class Clients:
         return self._asker.name, self._asker.key
 
     def of_kept_client(self, owner: str) -> Clients:
-        """Return a copy for a client that is left over from the example ``owner``."""
+        """Return a copy that handles requests of a client kept from the example ``owner``."""
         found = copy(self)
         found._kept = {"kept": f"kept client of {owner}"}
         return found
 
     async def answer(self, state: ExampleState, asked: ClientRequest) -> Completion:
-        """Return the answer; if no answer arrives, make the example an error and raise LmevalError.
+        """Return the model's answer; if no answer arrives, make the example an error and raise LmevalError.
 
-        Drop fields that the adapter rejects, and record them in the step. The adapter does not add its defaults.
+        Drop the request's fields that the adapter rejects, and record their names in the step. The adapter adds no
+        default options to the request.
         """
         state.check_is_running("a request to lm.base_url")
         asker, fields, name = self._asker, asked.fields, self._asker.name
@@ -75,7 +76,7 @@ class Clients:
         return await self._ask(state, step, request, self._as_named(taken, asked.limit))
 
     def _as_named(self, taken: Generate, limit: str) -> Generate:
-        """Return a request to send without the adapter's defaults, and with the client's name of the token limit."""
+        """Return a request without the adapter's defaults, and with the client's field for the token limit."""
         options: dict[str, object] = {"temperature": None} if "temperature" in self._unnamed else {}
         if limit and "max_tokens_field" in self._unnamed and taken.max_tokens is not None:
             options |= {"max_tokens": None, limit: taken.max_tokens}
@@ -119,7 +120,7 @@ class Clients:
         return close_answered(state, step, answer)
 
     def refuse(self, state: ExampleState, what: str, error: AdapterError) -> None:
-        """Record a rejected request, with its method and path, as an error of the example."""
+        """Record a rejected request as an error of the example; ``what`` is the request's method and path."""
         step = Step("request", what, start_ms=state.now_ms, may_fail=state.may_fail > 0, client=self._kept)
         state.steps.append(step)
         close_failed(state, step, error)

@@ -1,4 +1,4 @@
-"""Represent a client's request in any interface, and the paths that are forwarded to the adapter's server."""
+"""Represent a client's request in any interface, and the paths to forward to the adapter's server."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ Talks = dict[str, tuple[Message, ...]]
 
 @dataclass(frozen=True, slots=True)
 class ClientRequest:
-    """A client's request: messages, further ``fields`` of :class:`Generate`, and the format of the answer.
+    """A client's request; ``fields`` are fields of :class:`Generate` besides the messages.
 
-    ``model`` is the model that the request names; ``dropped`` names the fields that adapters cannot receive. ``given``
-    is the body, for replies that repeat its fields. ``talk`` is the conversation that a later request may continue, or
-    None if a later request cannot continue it. ``limit`` is the body's field for the maximum number of tokens, if
-    servers have several names for it.
+    ``model`` is the model that the request names, and ``dropped`` names the fields that adapters cannot receive.
+    ``given`` is the body, for replies that repeat its fields. ``talk`` is the conversation that a later request may
+    continue, or None if the conversation is not stored. ``limit`` is the name of the body's field for the token limit,
+    if servers have several names for this field.
     """
 
     messages: tuple[Message, ...]
@@ -47,7 +47,7 @@ class ClientRequest:
 
     @property
     def named(self) -> dict[str, float | str]:
-        """The options of the request that comparisons use; ``schema`` has a hash of the answer's format."""
+        """The options of the request that comparisons use; ``schema`` is a hash of the requested answer format."""
         options = self.fields["options"]
         more = {name: value for name in _NESTED if isinstance(value := options.get(name), Mapping)}
         reasoning, thinking, output = (more.get(name, {}) for name in _NESTED)
@@ -61,10 +61,10 @@ class ClientRequest:
 
 
 class ForwardPaths:
-    """The methods and paths to forward; ``given`` come from the ini option ``lm_forward_paths``.
+    """The methods and paths to forward; ``given`` has the entries of the ini option ``lm_forward_paths``.
 
-    An entry is ``METHOD PATH``, or only PATH for POST; ``*`` matches one path segment. Raise UsageError for an invalid
-    entry.
+    An entry is ``METHOD PATH``, or only ``PATH`` for POST. A ``*`` matches one path segment. Raise UsageError for an
+    invalid entry.
     """
 
     def __init__(self, given: Iterable[str] = ()) -> None:
@@ -72,7 +72,7 @@ class ForwardPaths:
         self._patterns = [re.compile(re.escape(each).replace(r"\*", _SEGMENT)) for each in self.known]
 
     def has(self, method: str, path: str) -> bool:
-        """Return True if the request is forwarded; never forward a path with an escape or ``..``."""
+        """Return True for a request to forward; a path with an escape or ``..`` is never forwarded."""
         return any(pattern.fullmatch(f"{method} {path}") for pattern in self._patterns)
 
 
@@ -85,7 +85,7 @@ def refused(status: int, message: str) -> RequestRefused:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Split a text into a few pieces."""
+    """Split a text into at most eight pieces."""
     size = max(1, -(-len(text) // _PIECES))
     for start in range(0, len(text), size):
         yield text[start : start + size]

@@ -1,4 +1,4 @@
-"""Write an answer or an error as a chat completion."""
+"""Write answers and errors in the format of chat completions."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit
 
 
 def error_reply(error: Exception) -> web.Response:
-    """Return a server's refusal with its known details; for any other error, return a reply with its status."""
+    """Return the reply for an error, including details that the model's server gave."""
     return refusal({"error": fault_of(error, _KINDS, "server_error")}, error)
 
 
 def refusal(document: dict[str, Any], error: Exception) -> web.Response:
-    """Return the reply for an error that is not worth a retry, because the engine has already retried."""
+    """Return an error reply that asks the client not to retry, because the engine has already retried."""
     return web.json_response(document, status=status_of(error), headers={"x-should-retry": "false"})
 
 
 def fault_of(error: Exception, kinds: Mapping[int, str], of_server: str) -> dict[str, Any]:
-    """Return the error object of an interface; ``kinds`` maps statuses to types, in case the server gave no type."""
+    """Return the error object of a reply; ``kinds`` maps statuses to types, in case the server sent no type."""
     given, status = error.said if isinstance(error, AdapterError) else {}, status_of(error)
     return {
         "message": given.get("message") or str(error) or type(error).__name__,
@@ -42,7 +42,7 @@ def fault_of(error: Exception, kinds: Mapping[int, str], of_server: str) -> dict
 
 
 def status_of(error: Exception) -> int:
-    """Return the status that a client gets for an error."""
+    """Return the HTTP status of the reply for an error."""
     if isinstance(error, AdapterError):
         return error.status or (504 if isinstance(error, AdapterTimeout) else 502)
     return 402 if isinstance(error, BudgetSpent) else 500
@@ -68,7 +68,7 @@ def document(answer: Completion, asked: ClientRequest) -> dict[str, Any]:
 
 
 def events_of(whole: dict[str, Any], asked: ClientRequest) -> Iterator[dict[str, Any]]:
-    """Yield a chat completion as events."""
+    """Yield the stream events of a chat completion."""
     head = {name: whole[name] for name in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
     (choice,) = whole["choices"]
     ends = [(delta, None) for delta in _deltas(choice["message"])] + [({}, choice["finish_reason"])]
@@ -108,6 +108,6 @@ def _usage(answer: Completion) -> dict[str, Any]:
 
 
 def details_of(answer: Completion) -> dict[str, Any]:
-    """Return the details of the tokens in the prompt and in the answer, as the server sent them."""
+    """Return the details of token counts that the model's server sent."""
     given = Extra.of(answer.extra).usage
     return {name: value for name, value in given.items() if name.endswith("_tokens_details")}

@@ -1,4 +1,4 @@
-"""Forward a request to the adapter's server, and return its reply."""
+"""Read a request to forward to the adapter's server, and write the server's reply."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LONGEST_TARGET = 8000
 
 @dataclass(frozen=True, slots=True)
 class Forwarded:
-    """A request to the server: path and query relative to its address, and the unchanged body."""
+    """A request to forward; ``target`` is the path and query relative to the server's address."""
 
     method: str
     path: str
@@ -39,7 +39,7 @@ class Forwarded:
 async def read_forwarded(request: web.Request, path: str) -> Forwarded:
     """Read a request for the server; raise ValueError if it cannot be forwarded.
 
-    Only Azure's clients add a version of the interface to the query; it is not forwarded.
+    Omit the ``api-version`` that Azure's clients add to the query.
     """
     query = request.raw_path.partition("?")[2]
     if is_of_azure(request):
@@ -66,7 +66,7 @@ def _headers(request: web.Request) -> dict[str, str]:
 
 
 def reply_to(answer: Completion) -> web.Response:
-    """Return the server's reply; raise AdapterError if the answer does not come from a server, as in a recording."""
+    """Return the server's reply; raise AdapterError if the answer, as in some recordings, is no server's reply."""
     from aiohttp import web
 
     try:

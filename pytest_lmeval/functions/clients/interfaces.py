@@ -24,7 +24,7 @@ from pytest_lmeval.functions.clients.body import ClientRequest, Talks
 from pytest_lmeval.types import Completion, Message
 
 KNOWN = ("/chat/completions", "/responses")
-"""Interface paths for any adapter; POST sends a request."""
+"""The paths, for POST requests, of the interfaces that every adapter supports."""
 MESSAGES = "/messages"
 """The path of Anthropic's interface, for adapters with ``takes_messages``."""
 _BASE = "/v1"
@@ -33,9 +33,9 @@ _AZURE = re.compile(r"(?:/v1)?(?:/openai(?:/v1)?(?:/deployments/[^/]+)?|/deploym
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """Parses request bodies, and writes answers, events and errors, for one interface.
+    """The functions of an interface that parse requests, and that write answers, events and errors.
 
-    ``last`` is sent after all events.
+    The server sends ``last`` after all events of an answer.
     """
 
     read: Callable[[bytes], ClientRequest]
@@ -45,7 +45,7 @@ class Interface:
     last: bytes = b""
 
     async def reply(self, request: web.Request, answer: Completion, asked: ClientRequest) -> web.StreamResponse:
-        """Send an answer in one piece, or as events with the text in a few pieces."""
+        """Send an answer as one document or, if the request asks for a stream, as events."""
         whole = self.document(answer, asked)
         if not asked.streams:
             return web.json_response(whole)
@@ -70,9 +70,9 @@ _CHAT = Interface(
 
 
 def path_of(request: web.Request) -> str:
-    """Return the path that a client requested below the base URL, as sent, without token and query.
+    """Return the path that a client requested, relative to the base URL, without token and query.
 
-    Anything that is not a path, such as a whole URL, is returned unchanged.
+    Return a target that is not a path, such as a whole URL, unchanged.
     """
     path = _AZURE.sub("", _sent(request), count=1) if is_of_azure(request) else _sent(request)
     # Remove the prefix twice: the base URL has it, and some clients add it again.

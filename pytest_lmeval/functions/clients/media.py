@@ -1,4 +1,4 @@
-"""Read the images, audio and files in requests of applications' clients, in the formats of three interfaces.
+"""Read the images, audio and files in clients' requests, in the formats of three interfaces.
 
 A ``data:`` address becomes bytes. An http address is passed on to the model's server.
 """
@@ -18,9 +18,9 @@ _Fields = Any
 
 
 def with_media(message: Message, content: Sequence[Any], place: str, first: int = 0) -> Message:
-    """Return a message with the ``content`` of a request; raise ValueError that names the wrong part.
+    """Return ``message`` with the parts in ``content``; raise ValueError that names an invalid part.
 
-    The parts have the types that their interface allows. ``first`` is the number of the first part at ``place``.
+    All parts must have types that the interface allows. ``first`` is the index of the first part at ``place``.
     """
     parts: list[str | Media] = []
     for number, part in enumerate(content, first):

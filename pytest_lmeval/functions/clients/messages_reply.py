@@ -1,4 +1,4 @@
-"""Write an answer or an error in the format of Anthropic's Messages interface."""
+"""Write answers and errors in the format of Anthropic's Messages interface."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _KINDS = {
 
 
 def error_reply(error: Exception) -> web.Response:
-    """Return a server's refusal with its known details; for any other error, return a reply with its status."""
+    """Return the reply for an error, including details that the model's server gave."""
     fault = fault_of(error, _KINDS, "api_error")
     return refusal({"type": "error", "error": {name: fault[name] for name in ("type", "message")}}, error)
 
 
 def document(answer: Completion, asked: ClientRequest) -> dict[str, Any]:
-    """Return an answer as a message."""
+    """Return an answer as a message of the interface."""
     reason = "tool_use" if answer.tool_calls else _REASONS.get(answer.finish_reason, answer.finish_reason)
     given: Mapping[str, Any] = Extra.of(answer.extra).usage
     cached = {name: given[name] for name in _CACHED if name in given}
@@ -56,7 +56,7 @@ def document(answer: Completion, asked: ClientRequest) -> dict[str, Any]:
 
 
 def events_of(message: dict[str, Any], _: ClientRequest) -> Iterator[dict[str, Any]]:
-    """Yield a message as events."""
+    """Yield the stream events of a message."""
     usage = {**message["usage"], "output_tokens": 0}
     yield {"type": "message_start", "message": {**message, "content": [], "stop_reason": None, "usage": usage}}
     for index, block in enumerate(message["content"]):
@@ -98,5 +98,5 @@ def _blocks(answer: Completion) -> Iterator[dict[str, Any]]:
 
 
 def _input(call: ToolCall) -> dict[str, Any]:
-    """Return a call's arguments as an object, which the interface requires."""
+    """Return a call's arguments as an object, because the interface requires an object."""
     return {"INVALID_JSON": call.arguments} if call.values is None else call.values

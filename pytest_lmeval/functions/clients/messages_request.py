@@ -46,7 +46,7 @@ class _Thinking(BodyPart):
 
     @property
     def is_carried(self) -> bool:
-        """True unless the signature is missing, as in thoughts that are not from the server."""
+        """True if the model's server signed or redacted the thoughts, so that it accepts them in a request."""
         return bool(self.signature) or self.type == "redacted_thinking"
 
 
@@ -61,7 +61,7 @@ class _UserMessage(BodyPart):
     content: Annotated[list[Annotated[_TextBlock | _ToolResult | _MediaBlock, Field(discriminator="type")]], _Blocks]
 
     def messages(self, given: Any, place: str) -> Iterator[Message]:
-        """Yield one message per block of ``given``; the adapter merges adjacent messages into one turn."""
+        """Yield one message for each block of ``given``; the adapter merges adjacent messages into one turn."""
         for number, block in enumerate(self.content):
             if isinstance(block, _TextBlock):
                 yield Message("user", block.text)
@@ -121,9 +121,9 @@ class _MessagesBody(models.Body):
 
 
 def read_request(body: bytes, beta: str = "") -> ClientRequest:
-    """Parse ``body``; ``beta`` is the header that enables beta features of the interface.
+    """Parse the body of a request; ``beta`` is the value of the header that enables beta features.
 
-    Raise ValueError for an invalid body, with the field and the expected value.
+    Raise ValueError for an invalid body; the message names the field and the expected value.
     """
     asked, given, options = models.read(_MessagesBody, body)
     system = [Message("system", block.text) for block in asked.system if block.text]

@@ -1,4 +1,4 @@
-"""Pydantic models shared by all interfaces' request bodies, with one-line errors for invalid values."""
+"""Pydantic models that the request bodies of all interfaces share, with one-line errors for invalid values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _Value = TypeVar("_Value")
 
 
 def expects(what: str) -> WrapValidator:
-    """Return a validator that reports ``what`` as expected for any wrong value."""
+    """Return a validator that reports, for any wrong value, that ``what`` is expected."""
 
     def checked(value: Any, check: Any) -> Any:
         try:
@@ -40,7 +40,7 @@ def expects(what: str) -> WrapValidator:
 
 
 def or_text(part: Callable[[str], Any]) -> BeforeValidator:
-    """Return a validator that turns a text into a list with one ``part``."""
+    """Return a validator that turns a text into a list with one element, which ``part`` creates."""
 
     def listed(given: Any) -> Any:
         if not isinstance(given, str | list):
@@ -51,7 +51,7 @@ def or_text(part: Callable[[str], Any]) -> BeforeValidator:
 
 
 def text_of(*kinds: str, media: Collection[str] = ()) -> BeforeValidator:
-    """Return a validator that joins the text parts of these ``kinds``; parts of the kinds ``media`` have no text."""
+    """Return a validator that joins the texts of parts of these ``kinds``, and ignores parts of the kinds ``media``."""
 
     def joined(content: Any) -> Any:
         if not isinstance(content, list):
@@ -66,7 +66,7 @@ def text_of(*kinds: str, media: Collection[str] = ()) -> BeforeValidator:
 
 
 def has_media(content: object, media: Collection[str]) -> bool:
-    """Return True if a content has a part of the kinds ``media``."""
+    """Return True if a message's content has a part of the kinds ``media``."""
     return isinstance(content, list) and any(str(part.get("type")) in media for part in parts_in(content))
 
 
@@ -83,9 +83,9 @@ def _filled(values: list[_Value]) -> list[_Value]:
 
 
 Option = Annotated[_Value | None, _OPTION]
-"""A field that is checked, and forwarded unchanged."""
+"""A field of the body that is checked and then forwarded unchanged."""
 Loose = Annotated[_Value | None, BeforeValidator(lambda value: value or None)]
-"""A field for which any empty value is allowed."""
+"""A field of the body that may have any empty value."""
 Some = Annotated[list[_Value], AfterValidator(_filled)]
 Text = Annotated[str, expects("text content")]
 Flag = Annotated[bool, expects("true or false")]
@@ -131,15 +131,15 @@ _Body = TypeVar("_Body", bound=Body)
 
 
 def read(kind: type[_Body], body: bytes) -> tuple[_Body, dict[str, Any], dict[str, Any]]:
-    """Parse a body; return it with all its raw fields, and with the raw fields that are options.
+    """Parse a body; return the model of the body, all fields as sent, and the fields that are options.
 
-    Raise ValueError for an invalid body, with the field and the expected value.
+    Raise ValueError for an invalid body; the message names the field and the expected value.
     """
     fields = _parsed(body)
     try:
         asked = kind.model_validate(fields)
     except ValidationError as error:
-        # Imported here: most runs never need it.
+        # Import these only for an error, because most runs have no invalid request.
         from pytest_lmeval.formats.declarative.faults import validation_faults
         from pytest_lmeval.formats.yaml.document import field_name
 

@@ -30,7 +30,7 @@ Event = dict[str, Any]
 
 
 def document(answer: Completion, asked: ClientRequest) -> dict[str, Any]:
-    """Return an answer as a response, under a new id for later requests to refer to."""
+    """Return an answer as a response with a new id, which later requests may name."""
     given = asked.given
     is_cut = answer.finish_reason == "length"
     return {
@@ -52,7 +52,7 @@ def document(answer: Completion, asked: ClientRequest) -> dict[str, Any]:
 
 
 def events_of(done: dict[str, Any], _: ClientRequest) -> Iterator[dict[str, Any]]:
-    """Yield a response as numbered events."""
+    """Yield the numbered stream events of a response."""
     yield from ({**event, "sequence_number": number} for number, event in enumerate(_events_of(done)))
 
 
@@ -92,8 +92,8 @@ def _events_of_part(at: Mapping[str, Any], part: Mapping[str, Any]) -> Iterator[
 def _items(answer: Completion) -> Iterator[dict[str, Any]]:
     """Yield an answer's thoughts, text and calls as output items; an empty answer yields an empty text.
 
-    The encrypted content of the thoughts holds the fields that the model's server expects back. Clients send it back
-    without reading it.
+    The encrypted content of the thoughts contains the fields that the model's server expects in the next request.
+    Clients send this content back without reading it.
     """
     carried = for_client(answer.extra, answer.thoughts)
     if answer.thoughts or (carried and answer.tool_calls):

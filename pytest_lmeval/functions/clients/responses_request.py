@@ -45,7 +45,7 @@ class _ThoughtItem(BodyPart):
 
     @property
     def carried(self) -> str:
-        """The fields of an answer that go back to the model's server, or "" for thoughts from another endpoint."""
+        """The fields of an answer to send back to the model's server, or "" for another endpoint's thoughts."""
         try:
             return extra.checked(self.encrypted_content)
         except ValueError:
@@ -122,9 +122,9 @@ class _ResponsesBody(models.Body):
 
 
 def read_request(body: bytes, talks: Talks) -> ClientRequest:
-    """Parse ``body``, which may continue one of ``talks``.
+    """Parse the body of a request, which may continue one of the conversations ``talks``.
 
-    Raise ValueError for an invalid body, with the field and the expected value.
+    Raise ValueError for an invalid body; the message names the field and the expected value.
     """
     asked, given, options = models.read(_ResponsesBody, body)
     previous = asked.previous_response_id
@@ -158,7 +158,7 @@ def read_request(body: bytes, talks: Talks) -> ClientRequest:
 
 
 def _messages(items: list[_Item], raw: Sequence[Any]) -> tuple[Message, ...]:
-    """Convert the input items, ``raw`` as sent, to messages; merge an answer with the calls that follow it."""
+    """Convert input items to messages, and merge an answer with its calls; ``raw`` has the items as sent."""
     found: list[Message] = []
     carried = ""
     for number, item in enumerate(items):
@@ -185,7 +185,7 @@ def _with_media(message: Message, item: Any, place: str) -> Message:
 
 
 def _message(item: _MessageItem | _CallItem | _ResultItem, carried: str) -> Message:
-    """Convert an item to a message; an answer gets the fields ``carried`` by the thoughts before it."""
+    """Convert an item to a message; ``carried`` has the fields that the thoughts before an answer contain."""
     if isinstance(item, _MessageItem):
         return Message(item.role, item.content, extra=carried if item.role == "assistant" else "")
     if isinstance(item, _CallItem):

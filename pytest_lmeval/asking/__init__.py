@@ -1,1 +1,1 @@
-"""Send requests to adapters: batches, windows, retries, limits, the cache."""
+"""Send requests to adapters, with batches, windows, retries, limits and the cache."""

@@ -1,4 +1,4 @@
-"""Send one batch of requests to an adapter of any kind; convert every failure into an error of its requests."""
+"""Send one batch of requests to an adapter, and convert every failure into an error for each request."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ def ask(
     think_tags: tuple[str, str] | None = THINK_TAGS,
     cuts: bool = True,
 ) -> list[Answer]:
-    """Return one answer per request, in order; an unusable answer becomes an AdapterError.
+    """Return one answer per request, in order; replace an unusable answer with an AdapterError.
 
-    ``passthrough`` are exceptions that stop the run, not just the batch. ``think_tags`` enclose the thoughts at the
-    beginning of a text; if they are None, texts stay unchanged. With ``cuts``, answers end before stop texts.
+    ``passthrough`` are exceptions that stop the run, not just the batch. ``think_tags`` are the tags around the
+    thoughts at the beginning of a text; if they are None, texts stay unchanged. If ``cuts`` is True, answers end before
+    stop texts.
     """
     answers: dict[int, Answer] = {}
     for kind, answer in ((Generate, _generate_method(adapter)), (LogLikelihood, method(adapter, "loglikelihood"))):
@@ -69,9 +70,10 @@ def _ask_kind(
 
 
 def unusable(adapter: Any, error: BaseException, passthrough: tuple[type[BaseException], ...] = ()) -> AdapterError:
-    """Convert an exception that the adapter raised into the error of its requests.
+    """Convert an exception that the adapter raised into an AdapterError for the requests.
 
-    Exceptions that stop the run are raised again; a SystemExit from a client library does not stop the run.
+    The function reraises exceptions that stop the run. A SystemExit, for example from a client library, does not stop
+    the run.
     """
     if isinstance(error, (KeyboardInterrupt, GeneratorExit, *passthrough)):
         raise error
@@ -128,7 +130,7 @@ def _no_list(returned: object, requests: int) -> str:
 
 
 def check_answer(answer: Any, request: Request, adapter: Any, latency_ms: float) -> Answer:
-    """Return ``answer`` with its latency if it is a response to ``request``, or an error that explains the problem."""
+    """Return ``answer`` with its latency; if it is not a response to ``request``, return an error that says why."""
     if isinstance(answer, AdapterError):
         return answer
     kind = LogProb if isinstance(request, LogLikelihood) else Completion
@@ -156,7 +158,7 @@ def _kind_of(answer: Any) -> str:
 
 
 def without_thoughts(answer: Answer, request: Request, tags: tuple[str, str] | None) -> Answer:
-    """Move the thoughts at the beginning of a completion's text to ``thoughts``.
+    """Move thoughts from the beginning of a completion's text to its field ``thoughts``.
 
     Every answer from a model, a judge or a recording passes through this function.
     """
@@ -181,7 +183,7 @@ def without_thoughts(answer: Answer, request: Request, tags: tuple[str, str] | N
 
 
 def _both(reported: str, found: str) -> str:
-    """Join the thoughts from the field and from the text; some servers repeat them."""
+    """Join the thoughts from the field and from the text; some servers send the same thoughts in both."""
     parts = [reported, found] if reported.strip() != found.strip() else [reported]
     return "\n".join([part for part in parts if part.strip()]) or found
 
@@ -194,7 +196,7 @@ def _opens_thoughts(request: Request, tag: str) -> bool:
 
 
 def with_attempts(answer: Answer, attempts: int) -> Answer:
-    """Return ``answer`` with the number of attempts; an error also states the number in its message."""
+    """Add the number of attempts to ``answer``, and to the message of an error."""
     if isinstance(answer, Completion | LogProb):
         return answer if attempts == 1 else replace(answer, retries=attempts - 1)
     if isinstance(answer, AdapterDown | BudgetSpent):

@@ -1,4 +1,4 @@
-"""Send one request to an async adapter: limit the time of each attempt, wait between attempts, return the outcome."""
+"""Send single requests to an async adapter, with a time limit for each attempt, and retries."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ from pytest_lmeval.types import Completion, Generate, LogLikelihood, Request
 
 @dataclass(slots=True, eq=False)
 class Asked:
-    """A request in a slot. ``task`` works on the request; if that task is late, another task takes over.
+    """A request in progress, which ``task`` answers.
 
-    ``sent`` is the request's part of the budget, or None without a budget.
+    If the task exceeds the time limit, another task replaces it.
+
+    ``sent`` is the request's entry in the budget; it is None if the run has no budget.
     """
 
     job: Job
@@ -44,10 +46,10 @@ class Asked:
 
 
 class Attempts:
-    """Sends each request in a separate task; a single timer watches all attempts.
+    """Makes attempts at requests, each request in a separate task; a single timer watches all attempts.
 
-    If an attempt times out, its task is cancelled, but might not end. ``on_late`` is then called with the request and
-    the answer for that attempt. Use an instance in only one event loop.
+    If an attempt times out, the class cancels its task, and calls ``on_late`` with the request and the answer for that
+    attempt, because the task may ignore the cancellation. Use an instance in only one event loop.
     """
 
     def __init__(
@@ -77,7 +79,7 @@ class Attempts:
         self._timer: asyncio.TimerHandle | None = None
 
     async def answer(self, asked: Asked, before: Answer | None) -> Answer:
-        """Return the answer to a request; ``before`` is the answer of the previous attempt, if any."""
+        """Return the answer to a request; ``before`` is the answer to the previous attempt, or None."""
         if self._outage.ended is not None:
             return self._outage.ended
         if isinstance(asked.request, LogLikelihood) and not self._awaits_logprobs:
@@ -85,12 +87,12 @@ class Attempts:
         return self._noted(asked, await self._ask(asked, before))
 
     def cancelled(self, asked: Asked) -> Answer:
-        """Return the answer to a request whose task was cancelled by the adapter."""
+        """Return the answer to a request whose task the adapter has cancelled."""
         self._ends.pop(asked, None)
         return self._noted(asked, unusable(self._adapter, asyncio.CancelledError()))
 
     def job_of(self, task: asyncio.Task[Any] | None) -> Job | None:
-        """Return the job that ``task`` is working on, or None."""
+        """Return the job with the request of ``task``, or None."""
         return next((asked.job for asked in list(self._ends) if asked.task is task), None)
 
     def _noted(self, asked: Asked, answer: Answer) -> Answer:
@@ -122,7 +124,7 @@ class Attempts:
         return await answer_with_stops(self, asked, asked.request)
 
     async def send(self, asked: Asked, request: Request) -> Answer:
-        """Return the answer to one attempt at ``request``, with its thoughts separated."""
+        """Make one attempt at ``request``; return the answer, with thoughts and text separated."""
         task = asked.task
         if self._rates.limits:
             await self._rates.acquire(request)
@@ -183,7 +185,7 @@ async def _ask_in_thread(adapter: Any, request: Request, timeout_s: float) -> An
 
 
 async def outcome(adapter: Any, request: Request) -> tuple[Any, BaseException | None]:
-    """Return what an async adapter returned for a request, and the exception it raised."""
+    """Call an async adapter with a request; return its result, or None, and its exception, or None."""
     answer: Any = None
     try:
         if isinstance(request, LogLikelihood):

@@ -1,4 +1,4 @@
-"""Query batch adapters in a thread, which sends one batch after another while earlier answers are scored."""
+"""Query batch adapters in a thread, which sends batches while the run scores earlier answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORTH_ANOTHER_TRY = (TransientError, AdapterTimeout)
 
 
 class BatchTransport:
-    """Queries a batch adapter in a thread, which generates the next batch while the last batch is scored."""
+    """Queries a batch adapter in a separate thread, so that the run can score earlier answers at the same time."""
 
     def __init__(self, adapter: Any, policy: Policy, inbox: Inbox, budget: Budget | None = None) -> None:
         self._adapter = adapter
@@ -52,17 +52,17 @@ class BatchTransport:
             self._queue.put(job)
 
     def is_stuck(self) -> bool:
-        """Return True if the current call is overdue."""
+        """Return True if the current call has exceeded its time limit."""
         since = self._calling_since
         return since is not None and time.monotonic() - since > self._policy.timeout_s * self._calling_for
 
     @property
     def wait(self) -> Wait | None:
-        """The wait before the next call, if any."""
+        """The current wait before a retry, or None."""
         return self._wait
 
     def abandon(self) -> list[Job]:
-        """Answer the stuck call's job with timeouts and abandon the call; return the jobs that have not begun."""
+        """Abandon the hanging call, and answer its job with timeouts; return the jobs that have not begun."""
         self._stopped = True
         # Read the job first: at any moment, the call may return and the thread take the next job.
         current = self._current
@@ -80,7 +80,7 @@ class BatchTransport:
         self._queue.put(None)
 
     def _drop_sent(self) -> None:
-        """Stop counting the stuck call as in flight, although its outcome stays unknown."""
+        """Settle the budget for the hanging call, although the cost of the call remains unknown."""
         if self._sent is not None:
             self._sent.settle()
 
@@ -119,7 +119,7 @@ class BatchTransport:
         return answers
 
     def _ask_within_limit(self, requests: Sequence[Request], room: int) -> list[Answer]:
-        """Send ``requests`` once the budget has room for ``room`` requests; return no answers if the run ends first."""
+        """Send ``requests`` when the budget allows ``room`` requests; return no answers if the run ends before that."""
         if self._budget is None:
             return self._ask_together(requests)
         woken = threading.Event()
@@ -164,7 +164,7 @@ class BatchTransport:
         return [with_attempts(answer, tries) for answer, tries in zip(self._noted(answers), attempts, strict=True)]
 
     def _one_by_one(self, requests: Sequence[Request], answers: list[Answer], attempts: list[int]) -> list[Answer]:
-        """Return the final answers; if a call raised an exception, send each of its requests again alone."""
+        """Return the final answers; if a call with several requests failed, send each of its requests again alone."""
         spoilt = [number for number, answer in enumerate(answers) if is_of_several(answer)]
         others = [number for number in range(len(answers)) if number not in spoilt]
         noted = zip(others, self._noted([answers[number] for number in others]), strict=True)
@@ -200,10 +200,10 @@ class BatchTransport:
 
 
 def is_of_several(answer: Answer) -> bool:
-    """Return True if ``answer`` is the error of a call with several requests, any of which may have caused the error.
+    """Return True for the error of a call with several requests, if the run must send these requests again one by one.
 
-    The requests of such a call are sent again one by one, so that errors do not depend on how requests are grouped into
-    batches. Requests of a call that timed out are not sent again, because each could time out once more.
+    The second attempt shows which request caused the error, so that errors do not depend on the batches. The run does
+    not repeat the requests of a call that timed out, because each request could time out once more.
     """
     if not isinstance(answer, AdapterError) or answer.together < 2:
         return False

@@ -23,12 +23,12 @@ MODES = ("use", "read-only", "refresh", "sampled")
 
 @dataclass(frozen=True, slots=True)
 class CacheSettings:
-    """The folder of the cache, and its mode, which is one of MODES.
+    """The folder and the mode of the cache; the mode is one of MODES.
 
-    ``use`` and ``sampled`` read cached answers and store new answers. At a temperature other than 0, only ``sampled``
-    does so, separately for each example and repeat. If a request leaves its temperature to the server, ``use`` treats
-    it like ``sampled``. ``read-only`` never queries a model. ``refresh`` always queries the model, and stores the
-    answers.
+    ``use`` and ``sampled`` read cached answers, and store new answers. For a request with a temperature other than 0,
+    ``use`` neither reads nor stores answers; ``sampled`` does both, separately for each example and repeat. If the
+    server chooses a request's temperature, ``use`` treats the request like ``sampled``. ``read-only`` never queries a
+    model. ``refresh`` always queries the model, and stores the answers.
     """
 
     folder: Path
@@ -36,10 +36,10 @@ class CacheSettings:
 
 
 class Cache:
-    """The answer cache of one process of a run, which counts its hits and the cost that they save. It is thread-safe.
+    """The answer cache in one process of a run; it counts hits and the cost that they save, and is thread-safe.
 
-    ``reading`` contains the think tags, which affect how answers are parsed. ``scrubber`` removes secrets before
-    storing.
+    ``reading`` contains the think tags, which affect how the run parses answers. ``scrubber`` hides secrets in answers
+    before the cache stores them.
     """
 
     def __init__(self, settings: CacheSettings, reading: str = "", scrubber: Scrubber | None = None) -> None:
@@ -54,7 +54,7 @@ class Cache:
         self._counting = threading.Lock()
 
     def of(self, adapter: Any) -> CachedAnswers | None:
-        """Return the cached answers of ``adapter``, or None if its answers depend on more than the request."""
+        """Return the cached answers of ``adapter``, or None if the cache does not apply to the adapter."""
         if not AdapterFacts.of(adapter).cacheable:
             return None
         identity = identity_of(adapter)
@@ -76,7 +76,7 @@ class Cache:
             self.misses += 1
 
     def facts(self) -> dict[str, object]:
-        """Return the cache's entry in the manifest, with this process's counts."""
+        """Return the facts about the cache for the manifest, with the counts of this process."""
         facts: dict[str, object] = {"mode": self.settings.mode, "hits": self.hits, "misses": self.misses}
         facts["saved_cost"] = self.saved_cost
         others = {
@@ -90,9 +90,10 @@ class Cache:
 
 
 class CachedAnswers:
-    """Finds and stores one adapter's answers by the adapter's identity and the request.
+    """Reads and stores the answers of one adapter; their keys depend on the adapter's identity and the request.
 
-    If the adapter's identity is uncertain, which only ``read-only`` allows, every request becomes an error.
+    If the identity of the adapter is uncertain, which only ``read-only`` allows, the answer to every request is an
+    error.
     """
 
     def __init__(self, cache: Cache, adapter: Any, identity: Identity) -> None:
@@ -128,7 +129,7 @@ class CachedAnswers:
         return None
 
     def keep(self, request: Request, answer: Answer) -> None:
-        """Store a new answer, unless it is an error or must not be reused."""
+        """Store a new answer, unless it is an error, or the mode does not allow its reuse."""
         kind = self._kind(request)
         if isinstance(answer, LmevalError) or not kind:
             return
@@ -136,7 +137,7 @@ class CachedAnswers:
         self._cache.store.put(self._key(request, kind), kept, self._name)
 
     def _kind(self, request: Request) -> str:
-        """Return the mode whose keys apply to the request (``sampled`` or ``use``), or "" if no answer is reused."""
+        """Return the mode whose keys apply to the request, ``sampled`` or ``use``; "" means that no key applies."""
         if self._mode == "sampled" or _is_draw(request):
             return "sampled"
         return "" if self._is_sampled(request) else "use"
@@ -163,7 +164,7 @@ class CachedAnswers:
 
 
 def _is_draw(request: Request) -> bool:
-    """Return True if a request leaves its temperature to the server, so that each answer is drawn at random."""
+    """Return True if the server chooses the request's temperature, so that each answer may differ."""
     return isinstance(request, Generate) and request.options.get("temperature", 0) is None
 
 

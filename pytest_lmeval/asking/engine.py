@@ -1,4 +1,4 @@
-"""Answer one example at a time from requests that were sent in advance."""
+"""Send requests in advance, and return the responses for one example at a time."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 RequestsOf = Callable[[Any], Sequence[Request]]
 """Returns the requests of a key."""
 Ahead = Callable[[], Hashable | None]
-"""Returns the next key that will be needed, or None if unknown so far."""
+"""Returns the next key that the run will need, or None if the run does not know it yet."""
 _LOOK_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """Optional callbacks of a run, most of which take an engine key.
+    """Optional callbacks for an engine; a key identifies requests that the engine answers together.
 
-    ``recall`` returns the answers to the requests of a key if all are known, or else None. ``converse`` returns the
-    conversation that a request of a key begins, or None. ``while_waiting`` is called with the engine at intervals while
-    :meth:`Engine.respond` waits. ``start`` returns a helper process, started early or just now; without ``start``, the
-    engine starts a helper process on demand. ``keep`` is called with the answers of a job as they arrive, in a thread
-    of the transport, and returns True if it records them.
+    ``recall`` returns the known answers to all requests of a key, or None if an answer is unknown. ``converse`` returns
+    the conversation that a request of a key begins, or None. :meth:`Engine.respond` calls ``while_waiting`` with the
+    engine at intervals while it waits. ``start`` returns a new or an unused helper process; without ``start``, the
+    engine starts a helper process on demand. When the answers of a job arrive, a thread of the transport calls
+    ``keep``, which returns True if it records the answers.
     """
 
     recall: Callable[[Any, Sequence[Request]], Sequence[Response] | None] | None = None
@@ -53,7 +53,7 @@ _NO_HOOKS = Hooks()
 
 
 class Arrived(NamedTuple):
-    """The undelivered answers to a key's requests; ``is_new`` means that this run sent each request once."""
+    """The undelivered answers to the requests of a key; ``is_new`` is True if this run sent each request once."""
 
     key: Any
     requests: Sequence[Request]
@@ -62,16 +62,16 @@ class Arrived(NamedTuple):
 
 
 class Engine:
-    """Queries the adapter ahead of the examples, which are scored one by one.
+    """Sends requests to the adapter before the run needs the responses; the run scores one example at a time.
 
-    ``plan`` declares which keys belong together, and their order. From the first ``respond`` on, the engine keeps a
-    window of requests in flight, and never holds more requests than this window. The window is the next batch for a
-    batch adapter, the next ``request_window`` requests for an adapter that sets this number, and four times its
-    concurrency for an async adapter. ``jobs`` maps keys to jobs that were sent but not yet delivered. ``together`` is
-    the number of requests that the engine collects before it sends them. ``stopped`` is the reason to send no more
-    requests, if any. The response to a request that begins a conversation arrives after the conversation's last answer.
-    Engines of one run share its ``budget``; other engines create a budget from the policy's limit. Answers known to
-    ``hooks.recall`` or ``cache`` are not requested.
+    ``plan`` declares which keys belong together, and their order. From the first ``respond`` on, the engine sends
+    requests in advance until a window is full. For a batch adapter, the window is the next batch. If a batch adapter
+    sets ``request_window``, the window has twice as many keys. For an async adapter, the window has four times as many
+    keys as the concurrency. ``jobs`` maps keys to jobs that the engine has sent but not delivered. ``together`` is the
+    number of keys that the engine collects before it sends their requests. ``stopped`` is the reason to send no more
+    requests, or "". If a request begins a conversation, its response arrives after the conversation's last answer.
+    Engines of one run share its ``budget``; without a shared budget, an engine creates a budget from the policy's
+    limit. The engine does not send requests whose answers ``hooks.recall`` or ``cache`` knows.
     """
 
     def __init__(
@@ -115,16 +115,16 @@ class Engine:
         self._rounds: Rounds | None = None
 
     def plan(self, batches: Iterable[Sequence[Hashable]], ahead: Ahead = lambda: None) -> None:
-        """Declare which keys to send together, and how to find the next key; send other keys alone."""
+        """Declare which keys to send together, and how to find the next key; the engine sends all other keys alone."""
         self._planned = {key: (key,) if self.streams else batch for batch in batches for key in batch}
         self._ahead = ahead
 
     def respond(self, key: Hashable, requests_of: RequestsOf) -> list[Response]:
-        """Return the responses to the requests of ``key``; raise the first AdapterError among them.
+        """Return the responses to the requests of ``key``; if a response is an error, raise the first error.
 
-        Raise BudgetSpent if sending could exceed the run's cost limit, and AdapterDown if no further request will get
-        an answer; both set ``stopped``. This thread calls ``requests_of`` for every key that it sends; an exception
-        fails only that key.
+        Raise BudgetSpent if another request could exceed the run's cost limit, and AdapterDown if the adapter no longer
+        answers; both errors set ``stopped``. The calling thread calls ``requests_of`` for every key that it sends; an
+        exception in ``requests_of`` fails only that key.
         """
         jobs = [] if key in self.jobs else [self._job(key, requests_of)]
         self._fill_window(requests_of, jobs)
@@ -140,10 +140,10 @@ class Engine:
         return responses
 
     def ask(self, jobs: Sequence[Job], on_answer: Callable[[Job], None]) -> None:
-        """Send ``jobs`` in one message, outside the plan and the window; thread-safe.
+        """Send ``jobs`` in one message, regardless of the plan and the window; any thread may call this method.
 
-        A thread of the transport calls ``on_answer`` once per job; it must not block. Call :meth:`look_after` at
-        intervals while waiting for an answer.
+        A thread of the transport calls ``on_answer`` once per job; ``on_answer`` must not block. The caller must call
+        :meth:`look_after` at intervals while it waits for an answer.
         """
 
         def noting(job: Job) -> None:
@@ -155,11 +155,11 @@ class Engine:
         self._sender.send(jobs)
 
     def look_after(self) -> None:
-        """Replace the transport if it hangs, and answer its stuck requests with AdapterTimeout."""
+        """If the transport hangs, replace it, and answer its unanswered requests with AdapterTimeout."""
         self._sender.look_after()
 
     def send(self, keys: Sequence[Hashable], requests_of: RequestsOf) -> None:
-        """Send ``keys`` early, as many as fit into the window."""
+        """Send the requests of ``keys`` in advance, for as many keys as the window allows."""
         new = [key for key in keys if key not in self.jobs][: max(0, self._window - len(self.jobs))]
         jobs = []
         for start in range(0, len(new), self._largest_unit):
@@ -170,23 +170,23 @@ class Engine:
             self._send(jobs)
 
     def arrived(self) -> Iterator[Arrived]:
-        """Yield keys whose answers are complete but not yet delivered; thread-safe."""
+        """Yield complete but undelivered answers, one item per key; any thread may call this method."""
         for key, job in self.jobs.copy().items():
             yield from _arrived(job, key)
 
     def forget(self, key: Hashable) -> None:
-        """Drop ``key``, which is no longer needed."""
+        """Forget the job of ``key``, because the run no longer needs its answers."""
         self.jobs.pop(key, None)
 
     def close(self) -> None:
-        """Stop sending, and drop the requests in flight."""
+        """Stop sending requests, and drop all requests in flight."""
         if self._rounds is not None:
             self._rounds.close()
         self._sender.close()
 
     @property
     def wait(self) -> Wait | None:
-        """The wait for a rate limit or a retry, if all requests in flight are waiting for one."""
+        """The wait for a rate limit or a retry that ends first, or None unless all requests in flight are waiting."""
         return self._sender.wait
 
     def _note_end(self, answers: Iterable[Answer], ends: tuple[type[LmevalError], ...] = (AdapterDown,)) -> None:

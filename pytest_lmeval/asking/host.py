@@ -1,4 +1,4 @@
-"""Run the helper process of :mod:`.hosting`: jobs arrive on stdin, answers leave through a pipe, both pickled."""
+"""Run the helper process of :mod:`.hosting`, which reads jobs from stdin and writes answers to a pipe, all pickled."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HEARTBEAT_S = 0.5
 
 
 def main() -> None:
-    """Serve until stdin ends because the parent has exited or has closed it."""
+    """Process jobs until stdin ends, because the parent has exited or has closed it."""
     # The adapter imports them again and then reports any fault.
     with contextlib.suppress(Exception):
         for module in _next():
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def _next() -> Any:
-    """Return the parent's next message; end the process at the end of stdin."""
+    """Return the parent's next message; if stdin has ended, end the process."""
     stdin = cast("BufferedReader", sys.stdin.buffer)
     if not stdin.peek(1):
         os._exit(0)
@@ -51,9 +51,9 @@ def _next() -> Any:
 
 
 class _Outbox(Inbox):
-    """Sends answers every two milliseconds, so that the parent wakes once for many answers.
+    """Collects answers for two milliseconds before it sends them, so that the parent wakes once for many answers.
 
-    Empty messages at intervals show the parent that the loop is alive.
+    If there are no answers, empty messages at intervals show the parent that the event loop still runs.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -67,19 +67,19 @@ class _Outbox(Inbox):
         threading.Thread(target=self._flush_forever, args=(transport,), daemon=True).start()
 
     def register(self, number: int, requests: list[Any]) -> Job:
-        """Return a job with the parent's ``number``."""
+        """Create a job for ``requests``, with the number that the parent uses."""
         job = Job(requests=requests)
         self._numbers[job] = number
         return job
 
     def deliver(self, job: Job, answers: Sequence[Answer]) -> None:
-        """Queue the answers of a job for the next message."""
+        """Add the answers of a job to the next message."""
         number = self._numbers.pop(job, None)
         if number is not None:
             self._ready.put((number, list(answers)))
 
     def fail(self, job: Job, failure: BaseException) -> None:
-        """Send the failure that ended a job as its answer."""
+        """Answer all requests of a job with its ``failure``."""
         self.deliver(job, [AdapterError(f"{type(failure).__name__}: {failure}")] * len(job.requests))
 
     def _flush_forever(self, transport: AsyncTransport) -> None:

@@ -1,4 +1,4 @@
-"""Run async adapters in a helper process, so that the client and the items do not share an interpreter lock."""
+"""Run async adapters in a helper process, so that the adapter and the test items do not share an interpreter lock."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _OF_A_TEST = "PYTEST_CURRENT_TEST"
 
 
 class HelperProcess:
-    """A process that queries a model; until it gets an adapter, it imports ``modules``.
+    """A process that queries a model; before it receives an adapter, it imports ``modules``.
 
-    ``jobs`` holds the unanswered jobs by number. ``received`` is the time of the last message, and ``wait`` is the
-    current wait if all of the process's requests are waiting.
+    ``jobs`` holds the unanswered jobs by number. ``received`` is the time of the process's last message. If all
+    requests of the process are waiting, ``wait`` is the wait that ends first.
     """
 
     def __init__(self, modules: Sequence[str] = ()) -> None:
@@ -57,11 +57,11 @@ class HelperProcess:
 
     @property
     def is_fit(self) -> bool:
-        """True if the process is alive, and has the environment variables and working folder of a new process."""
+        """True if the process is alive, and has the environment variables and working folder of the current process."""
         return self.process.poll() is None and self._surroundings == _surroundings()
 
     def begin(self, adapter: Any, policy: Policy) -> None:
-        """Give the process its adapter; jobs may follow."""
+        """Send the adapter to the process, which then accepts jobs."""
         # The parent handles exceptions that stop a run.
         self.received = time.monotonic()
         self.send(sys.path, (adapter, replace(policy, passthrough=())))
@@ -76,7 +76,7 @@ class HelperProcess:
         self.answers.close()
 
     def send(self, *values: object) -> None:
-        """Send each value as a message; if the process has just died, its reading thread notices."""
+        """Send each value as a message; ignore errors, because the thread that reads answers notices a dead process."""
         with contextlib.suppress(OSError):
             for value in values:
                 self.stdin.write(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
@@ -84,9 +84,9 @@ class HelperProcess:
 
 
 class Spares:
-    """Helper processes that start before any engine needs them, each with different ``modules`` to import.
+    """Helper processes that start before an engine needs them; each process imports different ``modules``.
 
-    ``close`` ends the unused processes. If a process fails to start, no further process is started.
+    ``close`` ends the unused processes. If a process fails to start, the class starts no further process.
     """
 
     def __init__(self, modules: Sequence[Sequence[str]]) -> None:
@@ -97,7 +97,7 @@ class Spares:
                 self._left.append(HelperProcess(each))
 
     def take(self) -> HelperProcess:
-        """Return a usable process, or else start a new process and return it."""
+        """Return an unused process; if no process is usable, start a new process."""
         while spare := self._pop():
             if spare.is_fit:
                 return spare
@@ -126,10 +126,10 @@ def _surroundings() -> tuple[dict[str, str], str]:
 
 
 class HostedTransport:
-    """Sends jobs to a helper process that runs the event loop, and receives the answers.
+    """Sends jobs to a helper process, which runs the event loop, and receives the answers.
 
-    Starting a process pays off if many requests are in flight. The adapter must be picklable. ``start`` returns a
-    helper process, started early or just now.
+    A helper process saves time only if many requests are in flight. It must be possible to pickle the adapter.
+    ``start`` returns a new or an unused helper process.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class HostedTransport:
         self._helper: HelperProcess | None = None
 
     def submit(self, jobs: Sequence[Job]) -> None:
-        """Send jobs in one message; replace a helper that has died."""
+        """Send jobs in one message; if the helper process has died, start another."""
         if self._helper is None or self._helper.process.poll() is not None:
             self._helper = self._new_process()
             self._helper.begin(self._adapter, self._policy)
@@ -156,7 +156,7 @@ class HostedTransport:
         self._helper.send(numbered)
 
     def is_stuck(self) -> bool:
-        """Return True if the helper has unanswered jobs but has sent nothing for too long."""
+        """Return True if the helper process has unanswered jobs, but has sent no message for too long."""
         helper = self._helper
         if helper is None or not helper.jobs:
             return False
@@ -164,7 +164,7 @@ class HostedTransport:
 
     @property
     def wait(self) -> Wait | None:
-        """The wait of the helper's requests that ends first, if all of them are waiting."""
+        """The wait that ends first, or None unless all requests of the helper process are waiting."""
         return None if self._helper is None else self._helper.wait
 
     def abandon(self) -> list[Job]:
@@ -177,7 +177,7 @@ class HostedTransport:
         return []
 
     def close(self) -> None:
-        """Let the helper end; kill it if it does not."""
+        """Close the helper's stdin, so that it ends; kill the helper if it does not end in time."""
         if self._helper is None:
             return
         process = self._helper.process

@@ -1,4 +1,4 @@
-"""Stop sending when the budget is spent, every request fails, or the server is gone or demands a long wait."""
+"""Stop sending requests if the budget is spent, all requests fail, or the server is gone or demands a long wait."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from pytest_lmeval.asking.ask import Answer
 
 REPEATS_AT_FIRST = 5
-"""The number of consecutive equal errors that ends a run before its first answer."""
+"""The number of consecutive equal errors that end a run before its first answer."""
 REPEATS_UNUSABLE = 2
-"""The number of consecutive calls without any usable answer that ends a run before its first answer."""
+"""The number of consecutive calls without a usable answer that end a run before its first answer."""
 REPEATS_LATER = 20
-"""The number of consecutive requests without a connection that ends a run after its first answer."""
+"""The number of consecutive requests without a connection that end a run after its first answer."""
 _BAD_REQUEST = 400
 _LONGEST_NAME = 60
 # The HTTP adapter's message: its errors drop the client's exception, whose frames would hold headers.
@@ -41,11 +41,11 @@ _HTTP_CLIENT = re.compile(r"no usable reply from \S+: ClientConnector(DNS)?Error
 
 
 class Budget:
-    """Releases requests only if all requests in flight would stay within ``limit`` at the highest cost seen so far.
+    """Releases requests only if the run stays within ``limit`` when each request in flight has the highest cost so far.
 
-    Queued requests do not count, because they are only released once the cost of other requests is known. As a result,
-    ``spent`` exceeds the limit only if requests in flight cost more than any request before. Until the first cost is
-    known, one request or batch is in flight at a time. A run without a limit has no budget. The class is thread-safe.
+    Queued requests do not count, because the budget releases them only later. As a result, ``spent`` exceeds the limit
+    only if requests in flight cost more than any earlier request. Until the first cost is known, only one request or
+    batch is in flight. A run without a limit has no budget. The class is thread-safe.
     """
 
     def __init__(self, limit: float) -> None:
@@ -61,14 +61,15 @@ class Budget:
 
     @property
     def is_passed(self) -> bool:
-        """True if the limit is exceeded."""
+        """True if the run has spent more than the limit."""
         return not is_at_least(self._limit, self.spent)
 
     def take(self, requests: int, room: int, wake: Callable[[], None]) -> Sent | BudgetSpent | None:
-        """Return ``requests`` as sent if ``room`` requests fit; otherwise return None, and later call ``wake`` once.
+        """Count ``requests`` as sent if ``room`` requests fit; otherwise, return None, and later call ``wake`` once.
 
-        ``room`` counts all requests that are useless without each other. ``wake`` is called when another attempt may
-        succeed. BudgetSpent is final for all callers, because no requests are in flight.
+        ``room`` is the number of requests that are useless without one another. The budget calls ``wake`` when another
+        attempt may succeed. If the requests do not fit and no request is in flight, return BudgetSpent, which is final
+        for all callers.
         """
         with self._lock:
             if not self._stopped and self._has(room):
@@ -82,9 +83,9 @@ class Budget:
             return BudgetSpent(self._stopped)
 
     def settle(self, sent: Sent, answers: Sequence[Answer] = ()) -> list[Answer]:
-        """Settle ``sent`` once; return the answers, but with BudgetSpent in place of each answer without a cost.
+        """Add the costs of ``answers`` to ``spent``; replace a new answer without a cost with BudgetSpent.
 
-        After the run's end, answers may be missing.
+        Only the first call for ``sent`` has an effect. ``answers`` may be incomplete after the end of the run.
         """
         with self._lock:
             if sent not in self._open:
@@ -98,7 +99,7 @@ class Budget:
         return found
 
     def drop(self, wake: Callable[[], None]) -> None:
-        """Settle all requests that were sent with ``wake``, without answers."""
+        """Settle, without answers, all requests in flight whose callback is ``wake``."""
         for sent in self._open.copy():
             if sent.wake == wake:
                 self.settle(sent)
@@ -132,30 +133,30 @@ class Budget:
 
 @dataclass(slots=True, eq=False)
 class Sent:
-    """Requests in flight, until they are settled."""
+    """Requests in flight that the budget has not settled."""
 
     budget: Budget
     requests: int
     wake: Callable[[], None]
 
     def settle(self, answers: Sequence[Answer] = ()) -> list[Answer]:
-        """Settle these requests (see :meth:`Budget.settle`), possibly without answers."""
+        """Call :meth:`Budget.settle` for these requests; ``answers`` may be empty."""
         return self.budget.settle(self, answers)
 
 
 class Unreachable(AdapterError):
-    """The outcome of a request if the adapter could not connect."""
+    """The adapter could not connect to its server."""
 
 
 class Unusable(AdapterError):
-    """The outcome of requests to which the adapter returned an object that cannot hold answers."""
+    """The adapter returned an object that cannot contain answers, such as a coroutine."""
 
 
 class Outage:
-    """Decides from the outcomes of requests whether to send more requests; not thread-safe.
+    """Decides, from the answers to earlier requests, if the run sends more requests; not thread-safe.
 
-    A request counts once, after its retries. ``works`` means that an earlier request got an answer. Once set, ``ended``
-    is the answer to all further requests. The run receives the decision as an answer, :class:`AdapterDown`.
+    A request counts once, after its retries. ``works`` is True if the adapter has already answered a request. If the
+    run must end, ``ended`` is an :class:`AdapterDown`, which is the answer to all further requests.
     """
 
     def __init__(self, adapter: Any, *, works: bool = False) -> None:
@@ -167,13 +168,13 @@ class Outage:
         self.ended: AdapterDown | None = None
 
     def room(self) -> int | None:
-        """Return how many requests may be in flight: first one, then as many as can end a run; None means no limit."""
+        """Return how many requests may be in flight: one, then as many as can end a run, then None for any number."""
         if self._works or self.ended or (self._has_notes and not self._repeats):
             return None
         return REPEATS_AT_FIRST - self._repeats if self._has_notes else 1
 
     def note(self, answer: Any) -> Any:
-        """Take an answer into account, and return it or the error that ends the run."""
+        """Record an answer; return the answer, or the error that ends the run."""
         self._has_notes = True
         if self.ended is None:
             self.ended = self._end(answer)
@@ -224,7 +225,7 @@ class Outage:
 
 
 def is_unreachable(error: BaseException) -> bool:
-    """Return True if ``error`` or its cause is a refused connection or an unknown host name."""
+    """Return True if ``error``, or an error that caused it, is a refused connection or an unknown host name."""
     if isinstance(error, Unreachable) or _HTTP_CLIENT.match(str(error)):
         return True
     seen: set[int] = set()
@@ -238,7 +239,7 @@ def is_unreachable(error: BaseException) -> bool:
 
 
 def hint_of(error: BaseException) -> str:
-    """Return a hint at the adapter's probable fault, or ""."""
+    """Return a hint at the fault in the adapter that probably caused ``error``, or ""."""
     taken = error.obj if isinstance(error, AttributeError) else None
     # A TypeError only names the type in its text.
     named = isinstance(error, TypeError) and _REQUEST_TYPES.search(str(error))

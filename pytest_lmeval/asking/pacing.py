@@ -1,4 +1,4 @@
-"""Pace the requests of an event loop: send the first request alone, and apply rate limits."""
+"""Limit the rate of requests in an event loop, and send the first request alone."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _BURST_S = 2.0
 _CHARACTERS_PER_TOKEN = 4
 _ASSUMED_COMPLETION_TOKENS = 256
 ALONE_S = 5.0
-"""The longest time, in seconds, that other requests wait for the first request."""
+"""The maximum number of seconds for which other requests wait for the first request."""
 
 
 class Waits:
-    """The waits of the ``in_hand`` requests in progress; any thread may read them."""
+    """The current waits of the requests in progress, whose number is ``in_hand``; any thread may read the waits."""
 
     def __init__(self) -> None:
         self.in_hand = 0
@@ -27,7 +27,7 @@ class Waits:
 
     @contextmanager
     def waiting(self, seconds: float, what: str) -> Iterator[None]:
-        """Record that a request waits for ``what``."""
+        """Record, during the block, that a request waits for ``what``."""
         key = object()
         self._waits[key] = Wait(time.monotonic() + seconds, what)
         try:
@@ -37,16 +37,17 @@ class Waits:
 
     @property
     def current(self) -> Wait | None:
-        """The wait that ends first, if all requests are waiting."""
+        """The wait that ends first, or None unless all requests are waiting."""
         waits = list(self._waits.values())
         return min(waits) if waits and len(waits) >= self.in_hand else None
 
 
 class Opening:
-    """Sends the first request alone, so that a single request reveals a fault that would affect all requests.
+    """Lets the first request run alone, so that only one request fails if a fault affects all requests.
 
-    Allows ``room()`` requests in flight until ``room`` returns None, or until ``ALONE_S`` seconds have passed, and then
-    calls ``on_open``. If ``is_open``, the model is known to answer. Use an instance in only one event loop.
+    At most ``room()`` requests are in flight until ``room`` returns None. After ``ALONE_S`` seconds, the limit ends in
+    any case, and the class calls ``on_open``. If ``is_open`` is True, there is no limit, because the model is known to
+    answer. Use an instance in only one event loop.
     """
 
     def __init__(self, room: Callable[[], int | None], on_open: Callable[[], None], *, is_open: bool = False) -> None:
@@ -56,7 +57,7 @@ class Opening:
         self._timer: asyncio.TimerHandle | None = None
 
     def has_room(self, in_flight: int) -> bool:
-        """Return True if a request may start while ``in_flight`` other requests are in progress."""
+        """Return True if another request may start while ``in_flight`` requests are in progress."""
         if self._is_open:
             return True
         room = self._room()
@@ -75,10 +76,11 @@ class Opening:
 
 
 class RateLimit:
-    """Releases requests at the adapter's ``requests_per_minute`` and ``tokens_per_minute``.
+    """Delays requests according to the adapter's ``requests_per_minute`` and ``tokens_per_minute``.
 
-    The limits are divided among ``share`` processes. Token counts are estimated before each request and corrected
-    afterwards. ``sleep`` waits. Without either limit, ``limits`` is False.
+    Each of ``share`` processes applies an equal part of the limits. The class estimates the number of tokens before
+    each request, and corrects the number afterwards. ``sleep`` waits. If the adapter has neither limit, ``limits`` is
+    False.
     """
 
     def __init__(self, facts: AdapterFacts, share: int, sleep: Callable[[float], Awaitable[None]]) -> None:
@@ -88,21 +90,21 @@ class RateLimit:
         self._tokens = _Bucket((facts.tokens_per_minute or 0.0) / 60 / share)
 
     async def acquire(self, request: Request) -> None:
-        """Wait until ``request`` may start."""
+        """Wait until the limits allow ``request``."""
         for bucket, amount in ((self._requests, 1.0), (self._tokens, _estimate(request))):
             wait = bucket.take(amount)
             if wait > 0:
                 await self._sleep(wait)
 
     def settle(self, request: Generate, completion: Completion) -> None:
-        """Correct the estimated number of tokens."""
+        """Replace the estimated number of tokens with the actual number."""
         used = (completion.prompt_tokens or 0) + (completion.completion_tokens or 0)
         if used:
             self._tokens.take(used - _estimate(request))
 
 
 class _Bucket:
-    """A token bucket that fills at ``rate`` per second; an overdraft means a wait."""
+    """A token bucket that fills at ``rate`` per second; if it holds less than a caller takes, the caller must wait."""
 
     def __init__(self, rate: float) -> None:
         self._rate = rate
@@ -110,7 +112,7 @@ class _Bucket:
         self._filled = time.monotonic()
 
     def take(self, amount: float) -> float:
-        """Take ``amount``; return the seconds to wait before using it."""
+        """Take ``amount`` out of the bucket; return the number of seconds to wait."""
         if not self._rate:
             return 0.0
         now = time.monotonic()

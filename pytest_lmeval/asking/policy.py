@@ -1,4 +1,4 @@
-"""Settings for sending requests: batches, concurrency, time limits, retries and waits."""
+"""Settings for requests: batch size, concurrency, time limit, retries and waits."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ LONGEST_WAIT_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The limits of one process's requests.
+    """The settings for the requests of one process.
 
-    ``timeout_s`` limits one attempt at one request; a batch call gets a multiple that depends on its number of
-    requests. ``retries`` counts the attempts after the first. ``concurrency`` and ``max_cost`` are this process's parts
-    of the run's limits, and ``share`` is the number of processes. ``passthrough`` are exceptions that stop the run.
-    ``think_tags`` enclose the thoughts at the beginning of a text; if they are None, texts stay unchanged.
+    ``timeout_s`` limits one attempt at a request; the limit of a batch call is ``timeout_s`` times the number of its
+    requests. ``retries`` is the maximum number of attempts after the first attempt. ``concurrency`` and ``max_cost``
+    are this process's parts of the run's limits, and ``share`` is the number of processes. ``passthrough`` are
+    exceptions that stop the run. ``think_tags`` are the tags around the thoughts at the beginning of a text; if they
+    are None, texts stay unchanged.
     """
 
     batch_size: int = DEFAULT_BATCH_SIZE
@@ -37,9 +38,10 @@ class Policy:
 
 
 def backoff_s(attempt: int, retry_after: float | None) -> float:
-    """Return the delay after failed attempt number ``attempt`` (from 0), in seconds.
+    """Return the delay in seconds after the failed attempt with this number, from 0.
 
-    The delay is ``retry_after`` if given, or else exponential backoff, half of it random to spread out clients.
+    The delay is at least ``retry_after``, if the server demands it. Otherwise, the delay doubles with each attempt, up
+    to 60 s. Up to half of it is random, so that clients do not retry at the same time.
     """
     if retry_after is not None:
         return min(LONGEST_WAIT_S, max(0.0, retry_after)) * random.uniform(1.0, 1.1)
@@ -57,12 +59,12 @@ AGAIN = "before asking again"
 
 
 class Wait(NamedTuple):
-    """The end of a wait, by the monotonic clock, and its reason."""
+    """The end of a wait, as a time of the monotonic clock, and the reason for the wait."""
 
     until: float
     what: str
 
     @property
     def seconds(self) -> float:
-        """The remaining time."""
+        """The remaining number of seconds."""
         return max(0.0, self.until - time.monotonic())

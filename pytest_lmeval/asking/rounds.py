@@ -1,7 +1,8 @@
-"""Run conversations, in which a response takes several requests that depend on earlier answers.
+"""Run conversations, in which each request of a response depends on earlier answers.
 
-A round consists of a job's requests that can be sent together. For a batch adapter, a round is the next turn of all
-examples in the batch. For an async adapter, whose jobs are single examples, a round is the next turn of one example.
+A round consists of the requests of a job that the run can send together. For a batch adapter, a round is the next turn
+of all examples in the batch. For an async adapter, each job has one example, so a round is the next turn of that
+example.
 """
 
 from __future__ import annotations
@@ -26,27 +27,27 @@ if TYPE_CHECKING:
 
 
 class UserModel(Protocol):
-    """The model that simulates a user, together with its recorded replies."""
+    """The model that simulates a user, with its recorded replies."""
 
     @property
     def engine(self) -> Engine: ...
 
     def taken(self, request: Generate) -> Generate:
-        """Return a request without options that the model rejects."""
+        """Return the request without the options that the model rejects."""
 
     def recalled(self, request: Generate) -> str | None:
-        """Return the model's reply in an earlier run, or None."""
+        """Return the model's reply to this request in an earlier run, or None."""
 
     def record(self, request: Generate, reply: Completion) -> Mapping[str, object]:
-        """Return a reply in the format of a result's details."""
+        """Convert a reply into the format of a result's details."""
 
 
 class Conversation:
-    """One response in progress: the exchanges so far, and the next ``request``.
+    """A response in progress, with its exchanges so far and the next ``request``.
 
-    ``request`` is None at the end, and while an ``aside`` waits for ``user``, the model that simulates the user.
-    Answers known to ``recall`` are not requested again; ``note`` is called with every other answer. Without
-    ``follow_up``, the response takes a single request.
+    ``request`` is None at the end, and while ``aside`` waits for a reply of ``user``, the model that simulates the
+    user. The run does not send requests whose answers ``recall`` knows; it calls ``note`` with every other exchange.
+    Without ``follow_up``, the response takes a single request.
     """
 
     def __init__(
@@ -74,11 +75,11 @@ class Conversation:
 
     @property
     def is_open(self) -> bool:
-        """True if a request or an aside remains to be sent."""
+        """True if the run must still send a request or an aside."""
         return self.request is not None or self.aside is not None
 
     def take_aside(self, answer: Answer) -> None:
-        """Continue with the user's reply."""
+        """Continue the conversation with the simulated user's reply."""
         aside, self.aside = self.aside, None
         assert aside is not None
         assert self.user is not None
@@ -94,19 +95,19 @@ class Conversation:
             )
 
     def take(self, answer: Answer) -> None:
-        """Continue with the answer to ``request``."""
+        """Continue the conversation with the answer to ``request``."""
         self._take(answer, is_new=True)
         self._take_known()
 
     def fail(self, error: LmevalError) -> None:
-        """End with an error."""
+        """End the conversation with an error."""
         # Several requests may share one error, but each has its own exchanges.
         self._error = copy.copy(error)
         self._error.exchanges = tuple(self._exchanges)
         self.request = None
 
     def answer(self) -> Answer | LmevalError:
-        """Return the response, or an error whose ``exchanges`` are the answered requests."""
+        """Return the response, or the error that ended the conversation, with its ``exchanges`` before the error."""
         if self._error is not None:
             return self._error
         assert self._answer is not None
@@ -128,7 +129,7 @@ class Conversation:
             self.fail(AdapterError("only completions can have follow-ups"))
 
     def _follow(self, step: Callable[[], Generate | Aside | None]) -> None:
-        """Run ``step``, and continue with further steps as long as the user's replies are known."""
+        """Run ``step``, and then further steps as long as the simulated user's replies are known."""
         self.request = None
         try:
             following = step()
@@ -146,7 +147,7 @@ class Conversation:
                 self._end()
 
     def _known_aside(self, aside: Aside) -> Generate | Aside | None:
-        """Return the next step if the reply is known; otherwise set ``aside`` and return None."""
+        """Return the next step if the user's reply is known; otherwise, set ``aside`` and return None."""
         assert self.user is not None
         known = self.user.recalled(aside.request)
         if known is None:
@@ -173,16 +174,16 @@ class Conversation:
 
 
 def begin(job: Job, begun: Mapping[int, Conversation]) -> None:
-    """Assign conversations to the requests of ``job`` by number; other requests become conversations of one round."""
+    """Assign conversations to requests of ``job`` by number; turn other requests into conversations of one round."""
     job.talks = [begun.get(number) or Conversation(one) for number, one in enumerate(job.requests)]
     for number, answer in job.known.items():
         job.talks[number].take(answer)
 
 
 class Rounds:
-    """Runs the rounds of jobs with conversations; a separate thread computes each next round.
+    """Runs the rounds of jobs with conversations; a separate thread computes the next round.
 
-    ``submit`` queues jobs for a transport.
+    ``submit`` sends jobs to a transport.
     """
 
     def __init__(self, submit: Callable[[Sequence[Job]], None], inbox: Inbox) -> None:
@@ -193,7 +194,7 @@ class Rounds:
         self._others: set[Engine] = set()
 
     def close(self) -> None:
-        """Stop after the current round."""
+        """Stop the thread after the current round."""
         self._arrived.put(None)
 
     def ask(self, job: Job) -> None:
@@ -220,7 +221,7 @@ class Rounds:
         user.engine.ask([Job(requests)], lambda asked: self._arrived.put((job, talks, asked)))
 
     def look_after(self) -> None:
-        """Replace the transports of simulated users if they hang."""
+        """Replace each transport of a simulated user that hangs."""
         for engine in [*self._others]:
             engine.look_after()
 

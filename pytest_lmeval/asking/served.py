@@ -1,4 +1,4 @@
-"""Serve an adapter to another process, which decides about retries."""
+"""Answer requests of another process, which decides about retries, with an adapter."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from pytest_lmeval.types import LogLikelihood, Request
 
 
 class Served:
-    """The adapter ``spec``, created with ``options`` for a project folder, on ``node``.
+    """Creates the adapter ``spec`` with ``options`` for a project folder, and answers requests on ``node``.
 
-    Raise UsageError if the adapter cannot be created. A batch adapter gets one batch at a time, in order of arrival.
+    The constructor raises UsageError if it cannot create the adapter. A batch adapter receives one batch at a time, in
+    order of arrival.
     """
 
     def __init__(self, spec: str, options: Mapping[str, object], project: str | None, node: str) -> None:
@@ -40,7 +41,7 @@ class Served:
         self.facts = _facts(self._adapter, node)
 
     async def answer(self, requests: Sequence[Request], think_tags: tuple[str, str] | None) -> list[Answer]:
-        """Return one answer per request, in order; leave thoughts in the texts."""
+        """Answer each request, in order; do not separate thoughts from texts."""
         tell(self._adapter, "think_tags", think_tags)
         if self.facts.streams:
             return list(await asyncio.gather(*map(self._answer_one, requests)))

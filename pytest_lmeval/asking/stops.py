@@ -1,6 +1,7 @@
-"""End answers at the stop texts of their requests, after the thoughts before them.
+"""Cut answers, but not their thoughts, at the stop texts of their requests.
 
-Some adapters ignore stop texts or send only some of them, and servers also apply stop texts to thoughts.
+The run cuts answers itself for two reasons: some adapters ignore stop texts or send only a few, and some servers also
+apply stop texts to thoughts.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _COUNTED = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost", "l
 def with_stops(
     answers: Sequence[Answer], requests: Sequence[Request], ask: Callable[[list[Request]], list[Answer]]
 ) -> list[Answer]:
-    """Return the answers, cut at stop texts; ``ask`` repeats requests whose answers ended within their thoughts."""
+    """Cut the answers at stop texts; use ``ask`` to repeat requests whose answers consist only of thoughts."""
     found = [_cut(answer, request) for answer, request in zip(answers, requests, strict=True)]
     stopped = [number for number, answer in enumerate(found) if _is_stopped_thinking(answer, requests[number])]
     again = ask([_without_stops(requests[number]) for number in stopped]) if stopped else ()
@@ -32,9 +33,9 @@ def with_stops(
 
 
 async def answer_with_stops(attempts: Attempts, asked: Asked, request: Generate) -> Answer:
-    """Return the answer to one attempt at ``request``, cut at its stop texts.
+    """Make one attempt at ``request``; return the answer, cut at the request's stop texts.
 
-    Once a stop text has ended thoughts of the model, ``attempts`` sends no stop texts.
+    If a stop text ends the model's thoughts, repeat the request without stop texts, and send no further stop texts.
     """
     if isinstance(request.stop, AsSent):
         return await attempts.send(asked, request)
@@ -48,7 +49,7 @@ async def answer_with_stops(attempts: Attempts, asked: Asked, request: Generate)
 
 
 def _is_stopped_thinking(answer: Answer, request: Request) -> bool:
-    """Return True if the answer has only thoughts, probably because a stop text ended them."""
+    """Return True if the answer consists only of thoughts, probably because a stop text ended the thoughts."""
     is_empty = isinstance(answer, Completion) and answer.has_no_answer and answer.finish_reason != "length"
     return is_empty and bool(_stops_of(request))
 
@@ -70,7 +71,7 @@ def _cut(answer: Answer, request: Request) -> Answer:
 
 
 def _with_usage_of(first: Answer, answer: Answer) -> Answer:
-    """Return ``answer`` with the tokens, cost and time of both answers."""
+    """Return ``answer`` with the total tokens, cost and time of both answers."""
     if not isinstance(first, Completion) or not isinstance(answer, Completion):
         return answer
     return replace(answer, **{name: _sum(getattr(first, name), getattr(answer, name)) for name in _COUNTED})

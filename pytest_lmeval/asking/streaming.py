@@ -1,4 +1,4 @@
-"""Query async adapters: an event loop in a separate thread keeps many requests in flight."""
+"""Query async adapters in an event loop, which runs in a separate thread and keeps many requests in flight."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _CANCELS = "check whether the adapter, or code that it calls, cancels all tasks 
 
 
 class AsyncTransport:
-    """Queries an async adapter: one event loop keeps ``concurrency`` requests in flight, and retries and paces them.
+    """Queries an async adapter in an event loop, with up to ``concurrency`` requests in flight.
 
-    Each request runs in a separate task. A late task is cancelled; even if the adapter ignores that, another task takes
-    over its slot and its request.
+    Each request runs in a separate task. If a task exceeds the time limit, the loop cancels it, and another task
+    continues with the request, even if the adapter ignores the cancellation.
     """
 
     def __init__(self, adapter: Any, policy: Policy, inbox: Inbox, budget: Budget | None = None) -> None:
@@ -53,7 +53,7 @@ class AsyncTransport:
         self._thread: threading.Thread | None = None
 
     def submit(self, jobs: Sequence[Job]) -> None:
-        """Queue jobs; wake the loop once for all."""
+        """Queue jobs, and wake the event loop once for all of them."""
         self._open.update((job, JobProgress(len(job.requests))) for job in jobs)
         if self._loop is None and not self._start():
             return
@@ -61,22 +61,22 @@ class AsyncTransport:
         self._loop.call_soon_threadsafe(self._enqueue, jobs)
 
     def is_silent(self) -> bool:
-        """Return True if the loop has stopped turning because an adapter blocks it."""
+        """Return True if the event loop has missed its heartbeat, because the adapter blocks the loop."""
         return self._thread is not None and time.monotonic() - self._heartbeat > 2 * _HEARTBEAT_S
 
     def is_stuck(self) -> bool:
-        """Return True if the loop itself hangs; the loop ends slow requests."""
+        """Return True if the event loop has hung for longer than the time limit of a request."""
         return self._thread is not None and time.monotonic() - self._heartbeat > self._policy.timeout_s + _GRACE_S
 
     @property
     def wait(self) -> Wait | None:
-        """The wait that ends first, if all requests are waiting."""
+        """The wait that ends first, or None unless all requests are waiting."""
         return self._waits.current
 
     def abandon(self) -> list[Job]:
-        """Answer the job that blocks the loop with a timeout, abandon the loop, and return all other jobs.
+        """Abandon the event loop, answer the job that blocks it with a timeout, and return all other jobs.
 
-        If that job is unknown, all jobs in flight get the timeout.
+        If the job that blocks the loop is unknown, answer all jobs in flight with the timeout.
         """
         timeout = AdapterTimeout(f"adapter {adapter_name(self._adapter)} blocked its event loop")
         self._abandoned = True
@@ -91,7 +91,7 @@ class AsyncTransport:
         return [job for job, _ in jobs if job not in blamed]
 
     def close(self) -> None:
-        """Cancel the requests in flight, close the adapter in the loop that it used, and end the thread."""
+        """Cancel the requests in flight, close the adapter in the event loop that it used, and end the thread."""
         if self._loop is None or self._thread is None or self.is_stuck():
             return
         self._is_closing = True
@@ -101,7 +101,7 @@ class AsyncTransport:
         self._thread.join(timeout=_GRACE_S)
 
     def _start(self) -> bool:
-        """Start the loop; if that fails, answer all jobs with the error and return False."""
+        """Start the event loop; if this fails, answer all jobs with the error and return False."""
         try:
             self._loop = asyncio.new_event_loop()
         except Exception as error:  # a loop needs a socket pair, which a plugin may forbid
@@ -189,7 +189,7 @@ class AsyncTransport:
             self._inbox.deliver(job, [end] * len(job.requests))
 
     async def _stand_guard(self) -> None:
-        """Detect a cancellation of all tasks in the loop, which would leave requests unanswered."""
+        """Detect a cancellation of all tasks in the event loop, after which requests would have no answers."""
         try:
             await asyncio.get_running_loop().create_future()
         except asyncio.CancelledError:
@@ -242,14 +242,14 @@ class AsyncTransport:
             self._inbox.deliver(job, [answer for answer in progress.answers if answer is not None])
 
     def _wake(self) -> None:
-        """Continue if further requests may now be sent; thread-safe."""
+        """Tell the event loop that the budget may now allow further requests; any thread may call this method."""
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the run is over and its loop is closed
                 self._loop.call_soon_threadsafe(self._go_on)
 
 
 async def _take_back_cancellation() -> None:
-    """Undo the cancellation of this task once the guard knows whether all tasks were cancelled."""
+    """Undo the cancellation of this task, after the guard has had time to detect a cancellation of all tasks."""
     task = asyncio.current_task()
     while task is not None and task.uncancel():
         pass

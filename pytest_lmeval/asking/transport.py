@@ -1,4 +1,4 @@
-"""Carry jobs to an adapter, and its answers back."""
+"""Send jobs to an adapter, and receive the answers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """Requests to be sent together; ``spans`` maps each key to its requests.
+    """Requests to send together; ``spans`` maps each key to the positions of its requests.
 
-    ``failure`` is an exception that stops the run. A thread of the transport calls ``on_answer`` once with the answered
-    or failed job, and then sets ``on_answer`` to None. Waiting for the job includes this call. ``talks`` holds one
-    conversation per request, if any request may have follow-ups. ``is_kept`` means that the answers are recorded.
-    ``known`` are answers by position that need not be requested.
+    ``failure`` is an exception that stops the run. When the job has its answers or has failed, a thread of the
+    transport calls ``on_answer`` once with the job, and then sets ``on_answer`` to None. :meth:`Inbox.wait` also waits
+    for this call. If a request may have follow-ups, ``talks`` holds a conversation for each request. ``is_kept`` is
+    True if the run has recorded the answers. ``known`` maps positions of requests to answers that the run already has.
     """
 
     requests: list[Request] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Job:
     known: dict[int, Answer] = field(default_factory=dict)
 
     def add(self, key: Hashable, requests: Sequence[Request], held: Sequence[Answer] | None = None) -> None:
-        """Add the requests of ``key``, with the answers in ``held`` if they are complete."""
+        """Add the requests of ``key``; if ``held`` has an answer to each request, store these answers as known."""
         first = len(self.requests)
         if held is not None and len(held) == len(requests):
             self.known.update(enumerate(held, start=first))
@@ -47,7 +47,7 @@ class Job:
 
 
 class JobProgress:
-    """A job's progress: its answers by number, with None for missing answers, and ``left``, the number of these."""
+    """A job's answers by number, with None for missing answers, and ``left``, the number of missing answers."""
 
     __slots__ = ("answers", "begun", "left")
 
@@ -58,14 +58,14 @@ class JobProgress:
 
 
 class Inbox:
-    """Lets a thread wait for one job without waking up for other jobs."""
+    """Receives answers, and lets a thread wait for one job without waking up for other jobs."""
 
     def __init__(self) -> None:
         self._awaited: Job | None = None
         self._arrived = threading.Event()
 
     def deliver(self, job: Job, answers: Sequence[Answer]) -> None:
-        """Deliver a job's answers; ignore later answers for the same job."""
+        """Store the answers of a job, and wake the thread that waits for it; ignore later answers to the same job."""
         if job.answers is None:
             job.answers = answers
             if job.on_answer is not None:
@@ -77,12 +77,12 @@ class Inbox:
             self._arrived.set()
 
     def fail(self, job: Job, failure: BaseException) -> None:
-        """Deliver an exception that stops the run."""
+        """Store an exception that stops the run, and wake the thread that waits for the job."""
         job.failure = failure
         self.deliver(job, ())
 
     def wait(self, job: Job, timeout_s: float) -> bool:
-        """Wait for the answers of ``job``; return True if they have arrived."""
+        """Wait for the answers of ``job``, at most ``timeout_s`` seconds; return True if the answers have arrived."""
         # The order matters: answers that arrive after the check see ``_awaited`` set.
         self._arrived.clear()
         self._awaited = job
@@ -93,7 +93,7 @@ class Inbox:
 
 
 class Transport(Protocol):
-    """Carries jobs to an adapter and answers back, in a separate thread."""
+    """Sends jobs to an adapter and receives answers, in a separate thread."""
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Queue jobs."""
@@ -102,7 +102,7 @@ class Transport(Protocol):
         """Return True if the transport hangs."""
 
     def abandon(self) -> list[Job]:
-        """Answer the stuck jobs with AdapterTimeout; return the jobs that have not begun."""
+        """Answer hanging jobs with AdapterTimeout; return the jobs that have not begun."""
 
     @property
     def wait(self) -> Wait | None:
@@ -113,9 +113,9 @@ class Transport(Protocol):
 
 
 class Sender:
-    """Sends jobs through a transport, and replaces it if it hangs; skips answers known to ``cache`` or the job.
+    """Sends jobs through a transport, and replaces a transport that hangs; skips requests whose answers are known.
 
-    This class is thread-safe, because eval functions and conversations send from separate threads.
+    This class is thread-safe, because eval functions and conversations send jobs from separate threads.
     """
 
     def __init__(self, new_transport: Callable[[], Transport], inbox: Inbox, cache: CachedAnswers | None) -> None:
@@ -131,7 +131,7 @@ class Sender:
         return self._transport.wait
 
     def send(self, jobs: Sequence[Job]) -> None:
-        """Send the jobs' requests whose answers are unknown."""
+        """Send the requests of the jobs, except requests whose answers are known."""
         rest = []
         for job in jobs:
             left = job if self._cache is None and not job.known else self._unknown(job)
@@ -158,7 +158,7 @@ class Sender:
         self._transport.close()
 
     def _unknown(self, job: Job) -> Job | None:
-        """Return a job of the requests without known answers; if all are known, answer ``job`` and return None."""
+        """Return a job of the requests with unknown answers; if there are no such requests, answer ``job``."""
         if self._cache is not None:
             for place, request in enumerate(job.requests):
                 if place not in job.known and (answer := self._cache.find(request)) is not None:
@@ -170,7 +170,7 @@ class Sender:
         return Job([job.requests[place] for place in places], on_answer=partial(self._join, job, places))
 
     def _join(self, job: Job, places: Sequence[int], asked: Job) -> None:
-        """Answer ``job`` with known and new answers, and store the new answers."""
+        """Answer ``job`` with the known and the new answers, and store the new answers in the cache."""
         if asked.failure is not None:
             self._inbox.fail(job, asked.failure)
             return

@@ -1,4 +1,4 @@
-"""Send a window of requests at a time to a batch adapter, in batches that the adapter may plan."""
+"""Send requests to a batch adapter in windows; the adapter may divide each window into batches."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _Place = tuple[Job, int]
 
 
 class WindowTransport(BatchTransport):
-    """Takes up to ``size`` waiting requests, and sends them in batches planned by the adapter.
+    """Takes waiting jobs with about ``size`` requests, and sends the requests in batches that the adapter plans.
 
-    A job is complete once its last request is answered. An adapter without ``plan_window`` gets all requests in one
-    call.
+    A job is complete once its last request has an answer. An adapter without ``plan_window`` receives all requests of a
+    window in one call per kind of request.
     """
 
     def __init__(self, adapter: Any, policy: Policy, inbox: Inbox, size: int, budget: Budget | None = None) -> None:
@@ -37,12 +37,12 @@ class WindowTransport(BatchTransport):
         self._lock = threading.Lock()
 
     def submit(self, jobs: Sequence[Job]) -> None:
-        """Queue jobs; jobs queued together share a window if they fit."""
+        """Queue jobs; jobs from one call share a window if they fit into it."""
         with self._lock:
             super().submit(jobs)
 
     def abandon(self) -> list[Job]:
-        """Answer the stuck call's missing requests with timeouts; return the jobs that have not begun."""
+        """Complete the jobs in the hanging call with timeouts; return all other jobs."""
         self._stopped = True
         self._drop_sent()
         with self._lock:
@@ -105,7 +105,7 @@ class WindowTransport(BatchTransport):
             self._inbox.deliver(job, [answer for answer in found if answer is not None])
 
     def _batches(self, places: Sequence[_Place]) -> Iterator[Sequence[_Place]]:
-        """Yield batches of requests; if the adapter's plan is unusable, answer the requests with an error."""
+        """Yield batches of requests; if the adapter's plan is unusable, answer all requests with an error."""
         if method(self._adapter, "plan_window") is None or not places:
             yield from [places] if places else []
             return
@@ -128,7 +128,7 @@ class WindowTransport(BatchTransport):
 def planned_calls(
     adapter: Any, requests: list[Request], passthrough: tuple[type[BaseException], ...] = ()
 ) -> list[list[int]] | AdapterError:
-    """Return the adapter's plan, which lists the positions of each call's requests, or an error if it is unusable."""
+    """Return the adapter's plan, a list of request positions for each call, or an error if the plan is unusable."""
     try:
         found = [list(batch) for batch in adapter.plan_window(requests)]
     except BaseException as error:

@@ -1,7 +1,7 @@
-"""The pytest plugin: collects task files as items, runs them, and produces a leaderboard.
+"""The pytest plugin, which collects task files as items, runs the items, and produces a leaderboard.
 
 This module only defines hooks and fixtures; the subpackages do the work. Every pytest run in the environment imports
-this module, so its imports must be cheap. A conftest may override any of these fixtures.
+this module, so its imports must be cheap. A conftest.py may override any fixture of this module.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object
     except pytest.UsageError as error:
         from pytest_lmeval.text import printable
 
-        # These name files and quote their content; pytest prints them unescaped.
+        # The messages name files and quote their content, and pytest prints messages unescaped.
         error.args = tuple(printable(str(argument)) for argument in (*error.args, *_on_named_files(config)))
         raise
 
@@ -320,7 +320,7 @@ def lm_adapter(pytestconfig: pytest.Config) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def lm_judge(pytestconfig: pytest.Config) -> Iterator[Any]:
-    """Provide the adapter that judges answers, from --lm-judge; without the option, provide a false object."""
+    """Provide the adapter that judges answers, from --lm-judge; without the option, the fixture's value is false."""
     yield from _opened(pytestconfig, _judge)
 
 
@@ -350,7 +350,7 @@ def lm_render() -> Callable[[Any], Any]:
 
 @pytest.fixture(scope="session")
 def lm_sandbox(pytestconfig: pytest.Config) -> Iterator[Any]:
-    """Provide the sandbox that runs code written by the model, from --lm-sandbox."""
+    """Provide the sandbox, set by --lm-sandbox, that runs code written by the model."""
     from pytest_lmeval.plugin.asking.state import run_states
 
     states = run_states(pytestconfig)
@@ -360,7 +360,7 @@ def lm_sandbox(pytestconfig: pytest.Config) -> Iterator[Any]:
 
 @pytest.fixture
 def lm(request: pytest.FixtureRequest, lm_engine: Any, lm_judge: Any) -> Iterator[Any]:
-    """Provide the object with which eval functions ask and score: ask, judge, score, step, span, note."""
+    """Provide the object with which eval functions query models, score answers and record steps."""
     from pytest_lmeval.plugin.asking.state import run_state
     from pytest_lmeval.plugin.evals.item import session_of
     from pytest_lmeval.plugin.evals.process import provide
@@ -370,7 +370,7 @@ def lm(request: pytest.FixtureRequest, lm_engine: Any, lm_judge: Any) -> Iterato
 
 @pytest.fixture(scope="session")
 def lm_base_url(lm_engine: Any, lm_judge: Any, pytestconfig: pytest.Config) -> str:
-    """Provide a base URL for requests outside of examples; lm.token or lm.headers assigns a request to an example."""
+    """Provide a base URL for requests outside examples; lm.token or lm.headers assigns a request to an example."""
     from pytest_lmeval.plugin.asking.state import run_state
     from pytest_lmeval.plugin.evals.item import session_of
     from pytest_lmeval.plugin.evals.process import serve
@@ -413,7 +413,7 @@ def _judge(state: RunState) -> Any:
 
 
 def _opened(config: pytest.Config, make: Callable[[RunState], Any]) -> Iterator[Any]:
-    """Yield the results of ``make`` for the states of all models, and close them afterwards."""
+    """Yield the objects that ``make`` returns for all models' states, and close the objects afterwards."""
     from pytest_lmeval.adapters.facts import method
     from pytest_lmeval.plugin.asking.state import run_states
 
@@ -429,12 +429,12 @@ def _opened(config: pytest.Config, make: Callable[[RunState], Any]) -> Iterator[
 
 
 def _provided(values: Mapping[str, Any]) -> Any:
-    """Return the only value for a single model, or ``values`` by label for several models."""
+    """Return the value of a single model, or the ``values`` of several models by label."""
     return values[""] if "" in values else ByModel(values)
 
 
 class _NoJudge:
-    """Replaces the judge in a run without --lm-judge; it is false, and any use raises UsageError."""
+    """Replaces the judge in a run without --lm-judge; the object is false, and any use of it raises UsageError."""
 
     def __bool__(self) -> bool:
         return False

@@ -49,7 +49,7 @@ def collect_task_file(path: Path, root: Path, parent: pytest.Collector) -> TaskF
 
 
 def _named_in_vain(path: Path, parent: pytest.Collector) -> str:
-    """Return why a file in a named folder has no task; pytest itself reports files that are named without a folder."""
+    """Return why a named file in a named task folder has no task, or ""; pytest itself reports other named files."""
     where = places(parent.config)
     if not (path in where.named_files and where.is_below(path) and any(map(path.is_relative_to, where.named))):
         return ""
@@ -59,7 +59,7 @@ def _named_in_vain(path: Path, parent: pytest.Collector) -> str:
 
 
 class TaskFile(pytest.Module):
-    """A task file. The file is a pytest module, so that module-scoped fixtures and conftest overrides work."""
+    """A task file, which is a pytest module so that module-scoped fixtures and conftest overrides work."""
 
     task_name: str
 
@@ -105,7 +105,7 @@ class TaskFile(pytest.Module):
     def share(self, item: ExampleItem) -> None:
         """Share the first item's fixture values with the other items until the file's tear-down.
 
-        If a fixture has a narrower scope than the file, each item is set up separately.
+        If any fixture has a narrower scope than the file, pytest sets up each item separately.
         """
         self._shareable = self._shareable and is_set_up_once(item)
         if self._shareable:
@@ -174,7 +174,7 @@ class TaskFile(pytest.Module):
                 yield item
 
     def _item(self, name: str, label: str, fixtureinfo: Any) -> ExampleItem:
-        """Return the item of an example, for the model ``label`` if there are several models."""
+        """Return the item of an example; if there are several models, the item is for the model ``label``."""
         if not label:
             plain: ExampleItem = ExampleItem.from_parent(self, name=name, callobj=run_example, fixtureinfo=fixtureinfo)
             return plain

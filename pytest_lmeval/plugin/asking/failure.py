@@ -39,13 +39,13 @@ _RERUN_PARTS = pytest.StashKey[dict[str, tuple[str, str]]]()
 
 
 class ExampleFailed(Exception):
-    """An exception that fails an item; reports show only its text."""
+    """An exception that fails an item; reports show only the exception's text."""
 
 
 def explain(result: ExampleResult, item: pytest.Item, before: ExampleResult | None = None) -> str:
     """Describe a failed example: verdict, prompt, output, prediction, targets, details and rerun command.
 
-    ``before`` is the example's result in the baseline, if there is such a result.
+    ``before`` is the example's result in the baseline, or None.
     """
     number = shown_response(result)
     lines = [_verdict(result)]
@@ -64,7 +64,7 @@ def explain(result: ExampleResult, item: pytest.Item, before: ExampleResult | No
 
 
 def _rerun_of(item: pytest.Item) -> str:
-    """Return the command that reruns ``item``; all parts except the name are cached per file."""
+    """Return the command that reruns ``item``; a cache holds each file's part of the command."""
     path = item.parent.nodeid if item.parent is not None else ""
     made = item.config.stash.setdefault(_RERUN_PARTS, {})
     if path not in made:
@@ -143,7 +143,7 @@ def _verdict(result: ExampleResult) -> str:
 
 
 def _thoughts_of(result: ExampleResult, number: int) -> Iterator[str]:
-    """Yield the thoughts before each answer in one conversation of an example."""
+    """Yield the thoughts before each answer in the conversation ``number`` of an example."""
     before = [turn for details in details_of(result)[:number] for turn in details.get("turns", ())]
     answers = sum(_is_answer(entry) for turn in before for entry in turn.get("said", ()))
     return iter([str(each.get("thoughts", "")) for each in result.exchanges[answers:]])
@@ -184,7 +184,7 @@ def _folded(label: str, text: str) -> str:
 
 
 def _shown_detail(value: Any) -> str:
-    """Format a detail for people: put each object of a list on a line, and omit keys meant for programs."""
+    """Format a detail for readers: put each object of a list on its own line, and omit keys meant for programs."""
     if isinstance(value, Mapping):
         inside = ((name, _shown_detail(inner)) for name, inner in value.items() if name not in _FOR_PROGRAMS)
         return "; ".join(f"{name}: {inner}" for name, inner in inside if inner)

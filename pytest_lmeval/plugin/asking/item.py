@@ -1,4 +1,4 @@
-"""The pytest item of an example: its fixtures, its execution, and the result on its report."""
+"""Define an example's pytest item, which sets up fixtures, runs the example, and reports the result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FIXTURES = ("lm_adapter", "lm_judge", "lm_engine", "lm_render", "lm_sandbox")
 
 
 class ScoredItem(pytest.Function):
-    """The base of items that attach a result to their report; not abstract, which pytest's metaclass forbids."""
+    """The base class of items that attach a result to their report; pytest's metaclass forbids abstract classes."""
 
     parent: Any
     task: Task
@@ -91,14 +91,14 @@ class ScoredItem(pytest.Function):
 
 
 class ExampleItem(ScoredItem):
-    """One example: query the model, score the answer, compare the score with the threshold."""
+    """An item that queries the model, scores the answer, and compares the score with the threshold."""
 
     parent: TaskFile
     label: str = ""
 
     @property
     def run_state(self) -> RunState:
-        """The state, in this process, of the run of the item's model."""
+        """The state of the run of the item's model in this process."""
         states = self.parent.states
         if (state := states.get(self.label)) is None:
             state = states[self.label] = (config_of(self.config, self.label) if self.label else self.config).stash[RUN]
@@ -125,7 +125,7 @@ class ExampleItem(ScoredItem):
 
     @property
     def location(self) -> tuple[str, int | None, str]:
-        """The example's path relative to the project's root (computed once per file), line and name."""
+        """The example's path relative to the project's root, its line and its name; the path is cached per file."""
         if not self.parent.place:
             self.parent.place = super().location[0]
         return self.parent.place, (self.example.line or 1) - 1, self.name
@@ -136,7 +136,7 @@ class ExampleItem(ScoredItem):
         return self.parent.shared is not None
 
     def begin_turn(self) -> None:
-        """Take the fixture values from the file."""
+        """Copy the file's shared fixture values to the item."""
         self.funcargs.update(self.parent.shared or ())
 
     def setup(self) -> None:
@@ -177,18 +177,18 @@ class ExampleItem(ScoredItem):
             raise ExampleFailed(explain(result, self, before))
 
     def teardown(self) -> None:
-        """Drop the example's answers, which are unused if it was skipped."""
+        """Drop the example's answers, which remain unused if the example was skipped."""
         if (answers := self.run_state.answers) is not None:
             answers.forget(self)
         super().teardown()
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return the file, the example's line, counted from 0, and the item's name."""
+        """Return the file, the example's line (counted from 0) and the item's name."""
         return self.path, max(0, self.example.line - 1), self.name
 
 
 def attach(item: pytest.Item, report: pytest.TestReport, result: ExampleResult) -> None:
-    """Attach an example's result to its report, including the item's name unless the name follows from the id."""
+    """Attach an example's result to its report, with the item's name unless the name follows from the id."""
     # Eval functions' results have a name already.
     held = result.question.item
     is_named = held and item.nodeid.partition("::")[2] == held
@@ -203,7 +203,7 @@ def attach(item: pytest.Item, report: pytest.TestReport, result: ExampleResult) 
 
 
 def _why(report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
-    """Return why a set-up failed: the exception, and the project's line that raised it."""
+    """Return why a set-up failed: the exception, and the line of the project's code that raised it."""
     error = None if call.excinfo is None else call.excinfo.value
     if isinstance(error, pytest.FixtureLookupError):
         return f"fixture {error.argname!r} not found"

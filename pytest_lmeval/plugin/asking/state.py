@@ -64,9 +64,9 @@ NO_ADAPTER = (
 
 
 class RunFiles(NamedTuple):
-    """The folder of one model's run, its baseline, and the results that it resumes from.
+    """The folder and the baseline of one model's run, and the earlier results that the run resumes.
 
-    ``asking`` is a fingerprint of all settings that affect the model's answers, but not of the requests.
+    ``asking`` is a fingerprint of all settings that affect the model's answers, but does not cover the requests.
     """
 
     report_dir: Path
@@ -76,7 +76,7 @@ class RunFiles(NamedTuple):
 
 
 def files_of_run(config: pytest.Config, examples: int) -> RunFiles:
-    """Read the files of a run of ``examples`` examples, before the run overwrites any of them."""
+    """Read the files that a run of ``examples`` examples needs, before the run overwrites any of them."""
     from pytest_lmeval.arguments import THINK_TAGS
     from pytest_lmeval.run.settings import fingerprint
 
@@ -137,7 +137,7 @@ def stop_session(session: pytest.Session, reason: str) -> None:
 
 
 def show_waiting(config: pytest.Config, engine: Any, in_flight: int | None = None) -> None:
-    """Update the progress line if it is due; ``in_flight`` defaults to the requests of ``engine``."""
+    """Update the progress line if an update is due; by default, ``in_flight`` counts the requests of ``engine``."""
     recorder: Any = config.pluginmanager.getplugin("lmeval-recorder")
     if recorder is not None:
         requests = min(len(engine.jobs), engine.policy.concurrency)
@@ -145,7 +145,7 @@ def show_waiting(config: pytest.Config, engine: Any, in_flight: int | None = Non
 
 
 def run_state(config: pytest.Config) -> RunState:
-    """Return this process's state, or the first model's state; without examples, its plan is empty."""
+    """Return this process's state of the run, or of the first model's run; without examples, its plan is empty."""
     if config.option.lm_models:
         config = configs(config)[0]
     if RUN not in config.stash:
@@ -166,9 +166,9 @@ def run_states(config: pytest.Config) -> dict[str, RunState]:
 
 
 class Ahead:
-    """Iterates over this process's upcoming examples for the model ``label``, if ``wanted`` accepts them.
+    """Iterates over the model ``label``'s upcoming examples in this process that ``wanted`` accepts.
 
-    In a worker, None may also mean that the controller has not assigned more items yet.
+    In a worker, the iterator may also return None because the controller has not assigned more items yet.
     """
 
     def __init__(
@@ -209,8 +209,9 @@ class Ahead:
 class RunState:
     """One model's run in this process, with the session's ``items``.
 
-    ``adapter`` and ``judge`` are set if planning needed them, ``ahead`` and ``answers`` once requests start, ``evals``
-    once an eval function or the fixture ``lm`` needs it. ``began_s`` is this thread's CPU time at the start.
+    ``adapter`` and ``judge`` are set if planning needed them. ``ahead`` and ``answers`` are set when requests start,
+    and ``evals`` is set when an eval function or the fixture ``lm`` first needs it. ``began_s`` is the CPU time that
+    this thread had used at the start.
     """
 
     config: pytest.Config
@@ -229,7 +230,7 @@ class RunState:
 
     @cached_property
     def baseline_results(self) -> Mapping[tuple[str, str], ExampleResult]:
-        """The baseline's results by task and id, read at the first failure to explain; empty without a baseline."""
+        """The baseline's results by task and id, or an empty dict; the first failure to explain reads the results."""
         baseline = self.files.baseline
         return {} if baseline is None else {(result.task, result.id): result for result in baseline.results or ()}
 
@@ -269,7 +270,7 @@ class RunState:
         return self.answers if self.answers.engine is engine else self.answers.through(engine)
 
     def excuses(self, result: ExampleResult) -> bool:
-        """Count an unscored example; return True if ``--lm-max-errors`` tolerates it."""
+        """Count the result if it is an error; return True if ``--lm-max-errors`` tolerates the error."""
         self.errors += result.is_error
         return bool(result.is_error and self.errors <= self.config.option.lm_max_errors.of(len(self.plan.units)))
 
@@ -326,7 +327,7 @@ def learn(config: pytest.Config, adapter: Any) -> None:
 
 
 def other_adapter(adapter: Any, engine: Any) -> str:
-    """Return an error message if a conftest gives an example an adapter other than the run's adapter, or ""."""
+    """Return an error message if a conftest gives an example another adapter than the run has, or else ""."""
     if adapter is engine.adapter:
         return ""
     from pytest_lmeval.adapters.facts import adapter_name
@@ -336,7 +337,7 @@ def other_adapter(adapter: Any, engine: Any) -> str:
 
 
 def begin_spares(config: pytest.Config) -> None:
-    """Start the helper processes that query models, once a session; they import an HTTP client during collection.
+    """Start the helper processes that query models, once per session, so that they import an HTTP client early.
 
     Call this when a task is found, so that a session without tasks starts no helper process. The session's end stops
     unused helper processes.
@@ -395,7 +396,7 @@ def _prepare(config: pytest.Config, tasks: Collected, session: pytest.Session) -
 
 
 def _with_model(items: list[Any], tasks: Collected, config: pytest.Config, session: pytest.Session) -> list[Any]:
-    """Return the evals if the project provides a model; otherwise skip all of them, or raise UsageError."""
+    """Return the evals if the project provides a model; otherwise skip all evals, or raise UsageError."""
     if not all(_uses_ours(item, "lm_adapter") for item in items):
         return items
     typed = [str(argument) for argument in config.invocation_params.args]
@@ -434,7 +435,7 @@ def _check_tasks(items: Sequence[Any], collected: Collected, config: pytest.Conf
 def _planned(
     items: Sequence[Any], records: Sequence[Any], config: pytest.Config, session: pytest.Session, label: str
 ) -> RunState:
-    """Return the planned run of ``items``; raise UsageError if a conftest provides a model per test."""
+    """Plan the run of ``items``; raise UsageError if a conftest provides a separate model for each test."""
     for item in {item.parent: item for item in items}.values():
         _check_scopes(item)
     registry = config.stash[COLLECTED].registry
@@ -457,7 +458,7 @@ def _planned(
 
 
 def _begin(items: Sequence[Any], records: Sequence[Any], state: RunState, collected: Collected) -> None:
-    """Prepare the items for the run, and report them to the controller."""
+    """Prepare the items for the run; in a worker, report the tasks to the controller."""
     config, known = state.config, {*items}
     shared: dict[frozenset[str], set[str]] = {}
     item: Any
@@ -479,7 +480,7 @@ def _begin(items: Sequence[Any], records: Sequence[Any], state: RunState, collec
 
 
 def _check_scopes(item: Any) -> None:
-    """Raise UsageError if a conftest provides one model per test, because the run queries ahead of its tests."""
+    """Raise UsageError if a conftest provides a model per test, because the run sends requests before a test starts."""
     for name in ("lm_adapter", "lm_judge"):
         for definition in fixture_definitions(item, name):
             if definition.params is not None:

@@ -1,6 +1,6 @@
 """Run only the call phase of examples whose set-up and tear-down would do nothing.
 
-This module is a separate plugin, registered once examples get their fixtures early.
+This module is a separate plugin, registered at the first set-up of fixtures that further examples share.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MARKS = {"skip", "skipif", "xfail", "usefixtures"}
 
 
 class _Way(NamedTuple):
-    """The hooks for a collector's items, or None if pytest runs all phases, and whether to omit logstart."""
+    """The hooks for a collector's items (None if pytest runs all phases), and whether to omit logstart."""
 
     hooks: Any
     is_quiet: bool = False
@@ -48,10 +48,10 @@ _WAY = pytest.StashKey[_Way]()
 
 @pytest.hookimpl
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Run only the call phase of an example between two examples of its file, or return None to run all phases.
+    """Run only the call phase of an example if possible, or return None so that pytest runs all phases.
 
-    All phases are needed if the example's fixtures are not set up, if an unknown plugin hooks into a phase, or if the
-    example has one of pytest's marks.
+    All phases are needed for the last example of a file. They are also needed if the example's fixtures are not set up,
+    if an unknown plugin hooks into a phase, or if the example has one of pytest's marks.
     """
     if nextitem is None or nextitem.parent is not item.parent or not getattr(item, "is_set_up", False):
         return None
@@ -113,7 +113,7 @@ def _way_of(item: pytest.Item) -> _Way:
 
 
 def why_all_phases(config: pytest.Config, hooks: Any) -> str:
-    """Return the options or plugins that need all phases of every example, or ""."""
+    """Return the names of options or plugins that need all phases of every example, or ""."""
     option = config.option
     # Use getoption: a blocked plugin (-p no:debugging) has no options.
     asked = {

@@ -15,7 +15,7 @@ from pytest_lmeval.run.changed import Dependencies, git_root, touched_since
 
 
 class ChangedOnly:
-    """Deselects the examples of task files that the change does not touch; keeps all other tests."""
+    """Deselects the examples in files that the change does not touch, and keeps all other tests."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._ref = config.option.lm_changed

@@ -1,4 +1,4 @@
-"""Keep the tasks, bad files and other files that a process collected; check names in options against them."""
+"""Store the tasks and bad files that a process collected, and check the names in options against the tasks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REPEATING = ("repeat", "pytest_repeat")
 
 
 class Collected:
-    """The tasks that one process collected, by name; stored on the config's stash.
+    """The tasks that one process collected, by name; the config's stash stores this object.
 
     ``is_untouched`` means that ``--lm-changed`` deselected all examples.
     """
@@ -87,13 +87,13 @@ class Collected:
         return loaded
 
     def leave(self, path: Path, reason: str) -> None:
-        """If there is a ``reason``, record that a file in a task folder is not a task."""
+        """Record the ``reason``, if any, why a file in a task folder is not a task file."""
         if reason:
             root = self._config.rootpath
             self.not_tasks[(path.relative_to(root) if path.is_relative_to(root) else path).as_posix()] = reason
 
     def add(self, info: TaskInfo) -> None:
-        """Add a collected task; raise UsageError if its name is taken."""
+        """Add a collected task; raise UsageError if another task or a score already has its name."""
         taken = self.tasks[info.name].path if info.name in self.tasks else None
         if fault := name_fault(info.name, "another one of the file" if taken == info.path else taken):
             raise UsageError(f"{info.path}: {fault}{_WAYS_OUT if taken is not None else ''}")
@@ -113,7 +113,7 @@ class Collected:
             )
 
     def task_again(self, info: TaskInfo) -> Task:
-        """Load a task again that any process of this run collected."""
+        """Load a task again after this or another process of the run has collected it."""
         from pytest_lmeval.formats.files import file_task_name
 
         path = self._config.rootpath / info.path
@@ -145,7 +145,7 @@ def remarks_of(config: pytest.Config) -> list[str]:
 
 
 def repeated_by_plugin(config: pytest.Config, count: int = 0) -> str:
-    """Return why pytest-repeat cannot repeat examples, or "" if it is unused. A mark's ``count`` overrides --count."""
+    """Return why pytest-repeat must not repeat examples, or "" if it does not. A mark's ``count`` overrides --count."""
     given = count or (config.getoption("count", 1) if any(map(config.pluginmanager.hasplugin, _REPEATING)) else 1)
     if not isinstance(given, int) or given < 2:
         return ""
@@ -171,7 +171,7 @@ class Wanted:
         self.picks_items = all("::" in argument for argument in config.args)
 
     def look_at(self, loaded: LoadedFile) -> None:
-        """Record the subjects and keys of a file's tasks, and whether they use few-shots; skip files without tasks."""
+        """Record the subjects and keys of a file's tasks, and whether the tasks draw few-shot examples."""
         if loaded.tasks or loaded.subjects:
             self._files += 1
             self._known.update(*(each.names for each in loaded.subjects.values()))
@@ -179,7 +179,7 @@ class Wanted:
             self._draws = self._draws or loaded.draws_few_shots
 
     def check(self) -> None:
-        """Raise UsageError for a subject or parameter that no task has, and for few-shots that no task uses.
+        """Raise UsageError for a subject or parameter that no task has, or for few-shot examples that no task draws.
 
         If the command line names files, an unused value may be meant for another file, so it only causes a remark in
         ``notes``. If the command line names single items (``picks_items``), check nothing else.
@@ -212,7 +212,7 @@ class Wanted:
     ) -> None:
         """Raise UsageError for a threshold or floor with an unknown name, and for a floor of a task without a score.
 
-        ``collected`` has all tasks of the run by name, and ``tasks`` has the tasks with selected examples.
+        ``collected`` holds all tasks of the run by name, and ``tasks`` holds the tasks with selected examples.
         """
         option = self._config.option
         # Skip the ini file's thresholds: a run may include only some of its tasks.

@@ -1,4 +1,4 @@
-"""For ``--lm-check-formatting``, collect an item per task and formatter that fails if a prompt has changed."""
+"""For ``--lm-check-formatting``, collect an item per task and formatter, which fails if the prompt has changed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class FormattingFile(pytest.File):
     root: Path
 
     def collect(self) -> Iterable[pytest.Item]:
-        """Return an item per task and formatter; with ``=update``, record the hashes first."""
+        """Return an item per task and formatter; with ``--lm-check-formatting=update``, record the hashes first."""
         try:
             return self._items()
         except LmevalError as error:
@@ -75,7 +75,7 @@ class FormattingFile(pytest.File):
 
 
 class FormattingItem(pytest.Item):
-    """One task's first prompt in one format."""
+    """Checks one task's first prompt in one format."""
 
     def __init__(self, *, task: Task, formatter: str, recorded: str | None, found: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -114,4 +114,4 @@ class FormattingItem(pytest.Item):
 
 
 class _Changed(Exception):
-    """An exception that fails an item; reports show only its text."""
+    """An exception that fails an item; reports show only the exception's text."""

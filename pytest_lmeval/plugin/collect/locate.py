@@ -98,7 +98,7 @@ _PLACES = pytest.StashKey[Places]()
 
 
 def places(config: pytest.Config) -> Places:
-    """Return the places of task files in this run."""
+    """Return the ``Places`` of this run, which are created on first use."""
     if _PLACES not in config.stash:
         config.stash[_PLACES] = Places(config)
     return config.stash[_PLACES]
@@ -125,7 +125,7 @@ def file_node(kind: type[_File], parent: pytest.Collector, path: Path) -> _File:
 
 
 def remarks_on_named(config: pytest.Config) -> list[str]:
-    """Return a remark on each file on the command line that is not a task file."""
+    """Return remarks that may explain why pytest cannot use paths on the command line."""
     from pytest_lmeval.formats.files import no_task_suffix
     from pytest_lmeval.plugin.settings.settings import registry_of
 
@@ -148,7 +148,7 @@ def remarks_on_named(config: pytest.Config) -> list[str]:
 
 
 def why_nothing(config: pytest.Config) -> str:
-    """If a run collected no tests, return why it found no tasks either, or ""."""
+    """Return why a run that collected no tests found no tasks, or ""."""
     from pytest_lmeval.formats.files import has_tasks
 
     where = places(config)
@@ -168,7 +168,7 @@ def why_nothing(config: pytest.Config) -> str:
 
 
 def _on_data(folders: Sequence[Path], here: Path) -> str:
-    """Return a hint on converting the first data file in the folders, or ""."""
+    """Return a hint on how to convert the first data file in the folders to a task, or ""."""
     data = sorted(path for folder in folders for path in folder.glob("*") if path.suffix in _DATA)
     if not data:
         return ""
@@ -177,7 +177,7 @@ def _on_data(folders: Sequence[Path], here: Path) -> str:
 
 
 def is_plain_python(path: Path) -> bool:
-    """Return True for a Python file whose name rules out tasks; pytest calls this for every file of a project."""
+    """Return True for a Python file whose name rules out tasks; the plugin checks every file of a project."""
     return path.suffix == ".py" and not path.name.startswith("task_")
 
 
@@ -192,7 +192,7 @@ def is_mine(item: object, label: str) -> bool:
 
 
 def is_record(item: object) -> bool:
-    """Return True for an example of a task file, whose requests the plan sends ahead."""
+    """Return True for an example of a task file, for which the plan sends requests early."""
     return hasattr(getattr(item, "parent", None), "task_name") and is_example(item)
 
 
@@ -202,7 +202,7 @@ def is_function(item: object) -> bool:
 
 
 def is_example_id(nodeid: str, config: pytest.Config) -> bool:
-    """Return True for the node id of an example; this also works in processes without items."""
+    """Return True for the node id of an example; the function also works in processes without items."""
     return places(config).is_ours(nodeid)
 
 

@@ -28,7 +28,7 @@ _ADDRESS = re.compile(r"[ -]at[ -]0x[0-9a-fA-F]+")
 
 
 def note_ini_marks(config: pytest.Config) -> None:
-    """Record the marks of the ini file before plugins add theirs."""
+    """Record the marks in the ini file before plugins add their own marks."""
     config.stash[_IN_INI] = _names(config)
 
 

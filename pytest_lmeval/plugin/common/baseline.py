@@ -37,8 +37,8 @@ def baseline_path(config: pytest.Config) -> Path:
 def read_baseline(config: pytest.Config) -> RunFile | None:
     """Read the baseline that the options name; return None before the first baseline is written.
 
-    Raise pytest.UsageError if the baseline is missing or unreadable, lacks per-example records, or is a file that this
-    run writes. In that last case, a regression would fail once and then become the next baseline.
+    Raise pytest.UsageError if the baseline is missing or unreadable, or lacks per-example records. Also refuse a
+    baseline that this run writes, because a regression would fail once and then become the next baseline.
     """
     option = config.option
     path = baseline_path(config)
@@ -67,7 +67,7 @@ def read_baseline(config: pytest.Config) -> RunFile | None:
 
 
 def check_update(config: pytest.Config, infos: Sequence[TaskInfo]) -> None:
-    """Raise UsageError if the run cannot become the baseline because examples or tasks of the old baseline are missing.
+    """Raise UsageError if the run cannot become the baseline because it lacks examples, or tasks of the old baseline.
 
     ``infos`` are the collected tasks, each with its number of selected examples.
     """

@@ -1,6 +1,6 @@
-"""Hide secrets in reports, warnings and files, and escape text that a terminal or CI runner would obey.
+"""Hide secrets in reports, warnings and files, and escape text that a terminal or CI runner would interpret.
 
-Also escape lone surrogates: xdist cannot send a report that contains one, and would lose the failure.
+The module also escapes lone surrogates, because xdist cannot send a report that contains a lone surrogate.
 """
 
 from __future__ import annotations
@@ -92,10 +92,10 @@ def scrub_report(report: Any, scrubber: Scrubber) -> None:
 
 
 def escape_commands(report: Any) -> None:
-    """Escape everything in ``report`` that a terminal or a CI runner would obey.
+    """Escape everything in ``report`` that a terminal or a CI runner would interpret as a command.
 
-    ``report`` is the TestReport of an example or the CollectReport of a task file: metrics and adapters may print, log
-    and raise prompts and answers.
+    ``report`` is the TestReport of an example or the CollectReport of a task file. It may quote prompts and answers
+    that metrics and adapters printed, logged or raised.
     """
     # A captured log contains pytest's colours.
     report.sections = [(name, _COLOR.sub("", text)) for name, text in report.sections]

@@ -1,4 +1,4 @@
-"""The report that a worker sends to the controller at its end, as xdist's worker output."""
+"""Define the report that each worker sends to the controller at its end, in xdist's worker output."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class WorkerReport:
     ``tasks`` holds the fields of each collected TaskInfo, or None after an error. ``foreign`` lists other tests' node
     ids that look like examples. ``facts`` (for the manifest) and ``remarks`` map model labels to values.
     ``interrupted`` means that Ctrl-C reached the worker. ``stopped`` is the reason to stop sending requests, if any.
-    ``skipped_evals`` counts evals without an adapter. ``is_untouched`` means that ``--lm-changed`` deselected all
-    examples. ``cpu_s`` is the CPU time of the thread that ran the items. ``media`` is the folder, if any,
-    to which the worker wrote the bytes of media.
+    ``skipped_evals`` counts the evals that were skipped because the run has no adapter. ``is_untouched`` means that
+    ``--lm-changed`` deselected all examples. ``cpu_s`` is the CPU time of the thread that ran the items. ``media`` is
+    the folder, if any, to which the worker wrote the bytes of media.
     """
 
     usage_error: str = ""

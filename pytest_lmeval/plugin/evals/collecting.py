@@ -43,7 +43,7 @@ _NAMES = "begin its name with test, or with a prefix in python_functions of the 
 
 @dataclass(slots=True)
 class _Given:
-    """The selected rows of an eval function, their positions among all ``available`` rows, and pytest's ``labels``."""
+    """An eval function's selected rows, their positions among all rows, and their ``labels`` for pytest."""
 
     data: DataRows
     places: Sequence[int] = ()
@@ -67,7 +67,7 @@ _SOURCES = pytest.StashKey[TestSources]()
 
 
 def parametrize(collector: pytest.Collector, function: Any) -> None:
-    """Parametrize an eval function with its variants and the rows of its data; bad data cause a collection error."""
+    """Parametrize an eval function with its variants and the rows of its data; bad data causes a collection error."""
     begin_spares(collector.config)
     task = declared(function)
     if isinstance(function, staticmethod | classmethod):
@@ -105,7 +105,7 @@ def _given(collector: pytest.Collector, task: EvalFunction) -> _Given:
 
 
 def examples_of(collector: pytest.Collector, function: Any, items: Sequence[Any]) -> list[Any]:
-    """Return a test function's items; evals are converted to examples."""
+    """Return a test function's items, and convert evals to examples."""
     task = declared(function)
     names = EvalNames(scrubber_of_run(collector.config))
     if task is not None:
@@ -203,7 +203,7 @@ def _declared_items(
 
 
 def _plain(collector: Any, function: Any, item: Any, names: EvalNames, place: int) -> list[Any]:
-    """Convert an item without ``eval_task`` to an example of its file's task if it uses our ``lm``."""
+    """If an item without ``eval_task`` uses this plugin's ``lm``, convert it to an example of its file's task."""
     if not isinstance(item, pytest.Function) or "lm" not in item.fixturenames or not is_ours(item):
         return [item]
     if has_yield(item.function):
@@ -258,7 +258,7 @@ def is_ours(item: pytest.Item) -> bool:
 def _made(
     item: Any, labels: Sequence[str], task: FunctionTask, example: Example, spec: EvalFunction | None, name: str
 ) -> list[EvalItem]:
-    """Convert an item to examples, one for each model."""
+    """Convert an item to one example for each model."""
     made = [remade(item, EvalItem, label) for label in labels or [""]]
     for one in made:
         one.assign(task, example, spec, name)
@@ -364,7 +364,7 @@ def _line(item: Any) -> int:
 
 
 class EvalNames:
-    """Makes ids and names of examples unique, free of secrets, and printable."""
+    """Makes examples' ids and names unique, removes secrets from them, and makes the names printable."""
 
     def __init__(self, scrubber: Scrubber) -> None:
         self._hide: Callable[[str], str] = scrubber.scrub_answer if scrubber else str

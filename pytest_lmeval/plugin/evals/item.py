@@ -57,7 +57,7 @@ class EvalItem(ScoredItem):
     _run_state: RunState | None = None
 
     def assign(self, task: FunctionTask, example: Example, spec: EvalFunction | None, name: str) -> None:
-        """Assign the example to the item; ``spec`` has the arguments of ``eval_task``, or is None without it."""
+        """Assign the example to the item; the arguments of ``eval_task``, if any, are in ``spec``."""
         self.task = task
         self.example = example
         self.spec = spec
@@ -83,12 +83,12 @@ class EvalItem(ScoredItem):
 
     @property
     def evals(self) -> EvalSession:
-        """The eval functions of this process."""
+        """The session that runs the eval functions of this process."""
         return session_of(self.run_state)
 
     @cached_property
     def location(self) -> tuple[str, int | None, str]:
-        """Path, line and name for reports; path and line are looked up once per function."""
+        """The item's path, line and name for reports; the path and line are cached per function."""
         places = self.parent.stash.setdefault(_PLACES, {})
         if self.function_name not in places:
             path, line, shown = super().location
@@ -150,7 +150,7 @@ class EvalItem(ScoredItem):
 
     @property
     def finishers(self) -> list[Callable[[], None]]:
-        """The tear-downs of the safe fixtures."""
+        """The functions that tear down the safe fixtures."""
         if self._finishers is None:
             self._finishers = []
         return self._finishers
@@ -213,7 +213,7 @@ def session_of(state: RunState) -> EvalSession:
 
 
 def control_of(error: BaseException | None) -> BaseException | None:
-    """Return an exception that skips the test or ends the run, or None for any other exception (an xfail scores 0)."""
+    """Return an exception that skips the test or ends the run, or None for any other exception, such as xfail."""
     if isinstance(error, BaseExceptionGroup):
         found = [control_of(each) for each in error.exceptions]
         return found[0] if found and all(found) else None
@@ -244,7 +244,7 @@ def _heeding(follower: _Follower, function: Any) -> Any:
 
 
 class _Follower:
-    """Scores a test that another plugin ran; ``state`` is the record of ``lm``, or None if the test did not use it."""
+    """Scores a test that another plugin ran; if the test uses ``lm``, ``state`` is the record of ``lm``, else None."""
 
     def __init__(self, item: pytest.Function, task: FunctionTask, example: Example, name: str) -> None:
         self._item = item

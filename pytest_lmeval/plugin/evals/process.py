@@ -39,7 +39,7 @@ _OTEL = "opentelemetry.trace"
 
 
 class Shared:
-    """The parts that all models share; they last from the first model's eval functions to the last model's."""
+    """The parts that all models share, until the last model's eval functions have ended."""
 
     def __init__(self, config: pytest.Config) -> None:
         is_routed = is_capturing(config)
@@ -69,7 +69,7 @@ class Shared:
 
     @property
     def has_endpoint(self) -> bool:
-        """True after the endpoint's creation."""
+        """True if the endpoint has been created."""
         return self._endpoint is not None
 
     def keep_logs(self) -> None:
@@ -102,7 +102,7 @@ class Shared:
             self.spans = Spans(lambda: self.endpoint.address if self.has_endpoint else "", self.running)
 
     def release(self) -> None:
-        """Release one user; close everything after the last user."""
+        """Count one user less; after the last user, close everything."""
         self.users -= 1
         if self.users:
             return
@@ -121,7 +121,7 @@ class Shared:
 
 
 def shared(config: pytest.Config) -> Shared:
-    """Return this process's shared parts, and count another user."""
+    """Return the parts that all models of this process share, and count one more user."""
     if _SHARED not in config.stash:
         config.stash[_SHARED] = Shared(config)
     found = config.stash[_SHARED]
@@ -204,7 +204,7 @@ def _tool_records(state: RunState, loop: Loop, engine: Any) -> ToolRecords:
 
 
 class _Preparing:
-    """Marks the set-up of fixtures, whose requests outside of examples are expected even while examples run."""
+    """Marks the set-up of fixtures, which may send requests outside examples even while examples run."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -220,7 +220,7 @@ class _Preparing:
 
 
 def serve(state: RunState, shared: Shared, engine: Any, judge: Any) -> ServiceUrl:
-    """Return the address for requests outside of examples; ``engine`` and ``judge`` serve one or several models."""
+    """Return the address to which an application sends requests outside examples, for one or several models."""
     from pytest_lmeval.functions.service import Service, ServiceUrl
 
     endpoint = shared.endpoint
@@ -255,7 +255,7 @@ class NotForEvals(UsageError):
 
 
 def instances_of_others(items: Iterable[pytest.Item]) -> dict[Instance, pytest.Item]:
-    """Return the wider-scoped async fixtures that tests other than evals use, each with the first such test.
+    """Return the async fixtures, wider in scope than one test, that ordinary tests use, each with its first test.
 
     Raise NotForEvals if an eval also uses such a fixture, because an object of one event loop does not work in another
     loop.
@@ -302,7 +302,7 @@ class AsyncFixtures:
             fixturedef.func = function  # type: ignore[misc]  # as above
 
     def _plain(self, definition: pytest.FixtureDef[Any], item: pytest.Item) -> Any:
-        """Return a replacement; it raises NotForEvals if other tests use it, or if the loop would wait for itself."""
+        """Return a plain replacement for an async fixture; it raises NotForEvals if the eval cannot use the fixture."""
         instance = (definition, _home(item, definition))
         if definition.scope != "function" and instance in self._others:
             return partial(_raise, _refusal(definition, item, self._others[instance]))
@@ -323,7 +323,7 @@ def _is_async(function: Any) -> bool:
 
 
 def _wider(item: pytest.Item) -> Iterator[Any]:
-    """Yield the async fixtures of a scope wider than one test that an item needs, directly or indirectly."""
+    """Yield the async fixtures, wider in scope than one test, that an item needs directly or indirectly."""
     for name in closure_of(item):
         for definition in reversed(fixture_definitions(item, name)):
             if definition.scope != "function" and _is_async(definition.func):
@@ -334,7 +334,7 @@ def _wider(item: pytest.Item) -> Iterator[Any]:
 
 
 def _home(item: pytest.Item, definition: Any) -> object:
-    """Return the node for which pytest sets up a fixture once; a definition belongs to at most one package."""
+    """Return the class, module or session for which pytest sets up a fixture once; a package counts as the session."""
     if definition.scope == "class":
         return item.getparent(pytest.Class) or item
     return item.getparent(pytest.Module) if definition.scope == "module" else item.session

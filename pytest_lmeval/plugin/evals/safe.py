@@ -110,7 +110,7 @@ def _does_nothing(item: Any, name: str, definition: Any) -> bool:
 
 
 def _takers(item: Any, name: str) -> list[str]:
-    """Return the fixtures that take the fixture ``name`` and have an effect."""
+    """Return the names of the fixtures that take the fixture ``name`` and have an effect."""
     return [
         each
         for each in closure_of(item)
@@ -125,7 +125,7 @@ def _has_django_settings() -> bool:
 
 
 def _is_plain(definition: Any) -> bool:
-    """Return True if a call of the fixture's function, with fixtures as arguments, is all that its set-up needs."""
+    """Return True if a call of the fixture's function, with fixtures as arguments, sets the fixture up completely."""
     function = definition.func
     if (
         "request" in definition.argnames

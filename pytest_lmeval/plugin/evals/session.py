@@ -47,7 +47,7 @@ _FAILURES = ("assert", "AssertionError", "Failed")
 class EvalSession:
     """Starts, awaits and ends the eval functions of one process, for the duration of its run.
 
-    ``running`` are started examples that pytest has not finished yet.
+    ``running`` holds the started examples that pytest has not finished yet.
     """
 
     def __init__(self, state: RunState) -> None:
@@ -103,8 +103,8 @@ class EvalSession:
     def is_begun_at_turn(self, item: Any, *, sets_up: bool = True) -> bool:
         """Return True if an item has started early, so that its fixtures must not be set up again.
 
-        If pytest is not setting up the item now, ``sets_up`` is False. An item whose fixtures are all set up then
-        counts as started, unless an example waits for a fixture.
+        If pytest is not setting up the item now, ``sets_up`` is False. In this case, an item also counts as started if
+        all its fixtures are set up and no example waits for a fixture.
         """
         self._starter.ahead.skip_to(item.position)
         if self._shows_setup or (self._starter.needs_set_up and not sets_up):
@@ -134,7 +134,7 @@ class EvalSession:
         self._runner.begin(begun)
 
     def finish(self, item: EvalItem) -> Running:
-        """Return the item's example after it has run."""
+        """Wait for the item's example, or run it, and then return the example."""
         running = self._now = self.running.pop(item)
         if item.runs_beside or running.in_thread:
             self._runner.begin([running] if running.at_turn else [])
@@ -181,7 +181,7 @@ class EvalSession:
     # End a scope, and the session
 
     def end_scope(self, going: Sequence[pytest.Collector]) -> None:
-        """Cancel and await examples that use fixtures of a module before its tear-down."""
+        """Before a module's tear-down, cancel and await the examples that use the module's fixtures."""
         modules = [each for each in going if isinstance(each, pytest.Module)]
         if not modules:
             return
@@ -276,7 +276,7 @@ class EvalSession:
             self._look_for_block(running)
 
     def _look_for_block(self, at_turn: Running) -> None:
-        """Report code that blocks the event loop, once per task, with the line that first blocked it."""
+        """Report code that blocks the event loop, with its file and line, once per task."""
         loop = self.shared.loop
         silent = loop.silent_s()
         if silent < _BLOCKED_S or not (where := loop.busy_at()):

@@ -36,7 +36,7 @@ class FixtureNeeds:
     """The fixtures that a function's items need, and the ``reason`` (if any) why they must not start early.
 
     The summary shows the reason unless ``silent`` is set. With ``has_tmp_path``, each item gets a temporary folder.
-    ``own`` are the safe fixtures that are set up for each item, in the order of their set-up.
+    ``own`` lists the safe fixtures to set up for each item, in the order of their set-up.
     """
 
     fixtures: _Definitions = ()
@@ -75,7 +75,7 @@ class Starter:
         return known[1]
 
     def values_at_turn(self, item: Any) -> dict[str, Any] | None:
-        """Return the fixture values of an item that did not start early, or None unless all fixtures are set up."""
+        """Return the fixture values of an item that did not start early, or None if a fixture is not set up."""
         if item.runs_beside or item.spec is None:
             return None
         needs = self.needs_of(item)
@@ -89,8 +89,8 @@ class Starter:
     ) -> Iterator[tuple[Any, dict[str, Any]]]:
         """Yield examples to start while the current ``item`` runs, each with its fixture values.
 
-        The caller adds each to ``begun`` before it takes the next. With ``sets_up``, fixtures may be set up; otherwise,
-        an example that needs another fixture has to wait.
+        The caller must add each example to ``begun`` before it requests the next example. If ``sets_up`` is False, an
+        example whose fixtures are not all set up has to wait.
         """
         self.needs_set_up = False
         window = self._window

@@ -26,14 +26,14 @@ _NARROW = ("function", "class")
 def fixtures_of(item: pytest.Item) -> Any:
     """Return an item's fixture info, to pass as ``fixtureinfo=`` to another item with the same fixtures.
 
-    Without ``_fixtureinfo``, return None: each item then computes its own fixture info, which is the slowest part of
+    Without ``_fixtureinfo``, return None, so that each item computes its own fixture info, which is the slowest part of
     creating an item.
     """
     return getattr(item, "_fixtureinfo", None)
 
 
 def fixture_definitions(item: pytest.Item, name: str) -> Sequence[Any]:
-    """Return the definitions (``argnames``, ``func``, ``scope``) of an item's fixture; the last one is effective.
+    """Return the definitions (``argnames``, ``func``, ``scope``) of an item's fixture, the effective definition last.
 
     Without ``_fixtureinfo.name2fixturedefs``, return an empty sequence.
     """
@@ -78,7 +78,7 @@ def is_set_up_once(item: pytest.Item) -> bool:
 def import_package(package: pytest.Package) -> None:
     """Import the ``__init__.py`` of a test folder, as pytest does at the first set-up.
 
-    Without ``_pytest.python.importtestmodule``, do nothing: a broken file then becomes an error of each test.
+    Without ``_pytest.python.importtestmodule``, do nothing, so that a broken file becomes an error of each test.
     """
     try:
         from _pytest.python import importtestmodule
@@ -102,7 +102,7 @@ def arguments_of(item: pytest.Item) -> Sequence[str]:
 
 
 def hide_frames(item: Any, hides: Callable[[str], bool]) -> None:
-    """Cut an item's traceback after the last frame whose path ``hides`` does not match, as it is shown.
+    """Cut the traceback that pytest shows for an item after the last frame whose path ``hides`` does not match.
 
     Without ``_traceback_filter`` (before pytest 7.4), show all frames.
     """
@@ -137,7 +137,7 @@ def is_parameter(definition: Any) -> bool:
 
 
 def cached_value(definition: Any) -> tuple[bool, object, object]:
-    """Return whether a fixture is set up without an error, its value, and its parameter."""
+    """Return three values: whether a fixture is set up without an error, its value, and its parameter."""
     value, key, error = getattr(definition, "cached_result", None) or (None, None, True)
     return not error, value, key
 
@@ -163,7 +163,7 @@ def remade(item: Any, kind: type[Any], label: str = "") -> Any:
     """Convert a test function's item to class ``kind``, keeping its parameters, fixtures and marks.
 
     Without a ``label``, an item of pytest's own class changes in place, because creating a new item doubles the
-    collection time. An item of a plugin's class, or for the model ``label``, is created anew.
+    collection time. An item of a plugin's class, or an item for the model ``label``, is a new object.
     """
     if not label and type(item) in kind.__mro__:
         item.__class__ = kind
@@ -184,9 +184,9 @@ def remade(item: Any, kind: type[Any], label: str = "") -> Any:
 
 
 def show_parameters_as(item: Any, shown: str) -> None:
-    """Replace the parameters in an item's name, node id and keywords by ``shown``.
+    """Replace the parameters in an item's name, node id and keywords with ``shown``.
 
-    Skip parts that this pytest lacks, such as ``_id`` before 9.2.
+    Skip parts that the installed pytest lacks, such as ``_id`` before pytest 9.2.
     """
     raw = item.callspec.id
     name = f"{item.name.removesuffix(f'[{raw}]')}[{shown}]"
@@ -204,7 +204,7 @@ def show_parameters_as(item: Any, shown: str) -> None:
 
 
 def note_parameter(item: pytest.Item, label: str) -> None:
-    """Append a parameter to an item's structured id, as in its name. Without ``_id`` (before 9.2), do nothing."""
+    """Append a parameter to an item's structured id. Without ``_id`` (before pytest 9.2), do nothing."""
     own: Any = getattr(item, "_id", None)
     if own is not None:
         params = label if own.params is None else f"{own.params}][{label}"
@@ -223,7 +223,7 @@ def is_begun(item: pytest.Item) -> bool:
 
 
 def begin_logs(item: pytest.Item) -> None:
-    """Prepare an item's log like the set-up in ``logging-plugin``. Without its key, do nothing."""
+    """Prepare an item's log as the set-up of ``logging-plugin`` does. Without ``caplog_records_key``, do nothing."""
     from _pytest import logging
 
     if (key := getattr(logging, "caplog_records_key", None)) is not None:
@@ -242,8 +242,9 @@ _OF_A_TURN = ("caplog_records_key", "caplog_handler_key", "xfailed_key", "tmppat
 def end_turn(item: Any) -> None:
     """Release an item's fixtures, logs and running state, as pytest does after a test.
 
-    In the terminal's list, replace a passed report by a report that reads from the item, because each report would
-    occupy a kilobyte until the end. Keep a report with output, or with attributes of other plugins.
+    In the terminal's list, replace a passed report with a report that reads from the item, because each full report
+    would occupy a kilobyte until the end of the run. Do not replace a report that has output or attributes of other
+    plugins.
     """
     # Without ``_storage``, use the stash itself, which has no clear().
     stash = getattr(item.stash, "_storage", item.stash)

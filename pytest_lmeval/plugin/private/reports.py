@@ -1,4 +1,4 @@
-"""Access reports, captured output, plugins that use these, and the ini file."""
+"""Access reports, captured output, the plugins that use them, and the ini file."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 def log_handlers(config: pytest.Config) -> list[Any]:
-    """Return the handlers that store the running test's log. Without the plugin or its names, return an empty list."""
+    """Return the handlers that store the running test's log. Without ``logging-plugin``, return an empty list."""
     plugin = config.pluginmanager.getplugin("logging-plugin")
     found = (getattr(plugin, name, None) for name in ("report_handler", "caplog_handler"))
     return [handler for handler in found if handler is not None]
 
 
 def shows_logs(config: pytest.Config) -> bool:
-    """Return True if live logs are on. Without ``logging-plugin``, or the private name, return False."""
+    """Return True if live logs are on. Without ``logging-plugin`` or its method ``_log_cli_enabled``, return False."""
     is_enabled = getattr(config.pluginmanager.getplugin("logging-plugin"), "_log_cli_enabled", None)
     return is_enabled is not None and bool(is_enabled())
 
@@ -29,9 +29,9 @@ def is_capturing(config: pytest.Config) -> bool:
 
 
 def wrap_captured(config: pytest.Config, wrap: Callable[[Any, str], Any]) -> Callable[[], None]:
-    """Wrap pytest's replacements of stdout and stderr for the whole session; return a function that undoes it.
+    """Wrap pytest's replacements of stdout and stderr for the whole session; return a function that unwraps them.
 
-    pytest installs them between phases, while other threads may print. Do nothing unless pytest captures by file
+    pytest replaces the streams between phases, while other threads may print. Do nothing unless pytest captures by file
     descriptor.
     """
     capturing = getattr(config.pluginmanager.getplugin("capturemanager"), "_global_capturing", None)
@@ -67,7 +67,7 @@ def crash_of(report: pytest.TestReport | pytest.CollectReport) -> Any:
 
 
 def report_sections(item: pytest.Item) -> list[tuple[str, str, str]]:
-    """Return the captured output of a test so far as (phase, kind, text), to modify in place.
+    """Return a test's captured output so far, as a list of (phase, kind, text) to modify in place.
 
     Without ``_report_sections`` (pytest 7 to 9), return an empty list.
     """
@@ -95,7 +95,7 @@ def rerunning_plugins(config: pytest.Config) -> list[Any]:
 
 
 def suite_properties(config: pytest.Config) -> list[Callable[[str, str], None]]:
-    """Return the functions by which plugins, such as the JUnit report, add a property to a suite."""
+    """Return the functions with which plugins, such as the JUnit report, add a property to a suite."""
     plugins = config.pluginmanager.get_plugins()
     adders = (getattr(plugin, "add_global_property", None) for plugin in plugins)
     return [adder for adder in adders if callable(adder)]
@@ -104,7 +104,7 @@ def suite_properties(config: pytest.Config) -> list[Callable[[str, str], None]]:
 def change_suites(config: pytest.Config, change: Callable[[str], str]) -> None:
     """Apply ``change`` to every text in the JUnit report before it is written.
 
-    Without the private names, do nothing.
+    Without ``node_reporters_ordered`` and ``global_properties`` of the JUnit plugin, do nothing.
     """
     for plugin in config.pluginmanager.get_plugins():
         for reporter in getattr(plugin, "node_reporters_ordered", ()):
@@ -130,6 +130,6 @@ def end_capture(config: pytest.Config) -> None:
 
 
 def ini_keys(config: pytest.Config) -> Sequence[str]:
-    """Return the ini file's keys, known or not. Without ``_inicfg`` or, before pytest 9, ``inicfg``, return no keys."""
+    """Return all keys in the ini file. Without ``_inicfg`` or, before pytest 9, ``inicfg``, return no keys."""
     found = vars(config).get("_inicfg")
     return [*(vars(config).get("inicfg", ()) if found is None else found)]

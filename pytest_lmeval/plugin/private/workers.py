@@ -1,4 +1,4 @@
-"""Access pytest-xdist's workers, from inside and from the controller."""
+"""Access pytest-xdist's workers, from inside a worker and from the controller."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def is_replacement(config: pytest.Config) -> bool:
 
 
 def worker_input(config: pytest.Config) -> Mapping[str, Any]:
-    """Return the controller's input to this worker, with ``workerid`` and ``workercount``; elsewhere an empty dict."""
+    """Return the controller's input to this worker, with ``workerid`` and ``workercount``, or {} outside workers."""
     given: Mapping[str, Any] = getattr(config, "workerinput", {})
     return given
 
@@ -38,7 +38,7 @@ def input_of_worker(node: Any) -> dict[str, Any]:
 def output_to_controller(config: pytest.Config) -> dict[str, Any] | None:
     """Return this worker's mutable output to the controller, for values that execnet can send, or None outside workers.
 
-    Without ``config.workeroutput``, return None: the controller then knows tasks only from node ids.
+    Without ``config.workeroutput``, return None, so that the controller knows tasks only from node ids.
     """
     output: dict[str, Any] | None = getattr(config, "workeroutput", None)
     return output
@@ -64,8 +64,8 @@ def worker_queue(config: pytest.Config) -> Callable[[], list[int]]:
     """Return a function that returns the indices of this worker's remaining items.
 
     The index of the item after the running item comes first, although that item has already left the queue. Without the
-    plugin that has ``torun``, or a queue with a lock (pytest-xdist 3.7), there are no indices. The worker then requests
-    a batch only when its first example runs.
+    plugin that has ``torun``, or a queue with a lock (pytest-xdist 3.7), there are no indices. Without indices, the
+    worker requests a batch only when the first example of the batch runs.
     """
     plugins = config.pluginmanager.get_plugins()
     worker: Any = next((plugin for plugin in plugins if hasattr(plugin, "torun")), None)
@@ -85,19 +85,19 @@ def worker_queue(config: pytest.Config) -> Callable[[], list[int]]:
 
 
 class Worker(Protocol):
-    """A worker in the scheduler's view, such as ``xdist.workermanage.WorkerController``."""
+    """A worker as the scheduler sees it, such as ``xdist.workermanage.WorkerController``."""
 
     gateway: Any
 
     @property
     def shutting_down(self) -> bool:
-        """True after a call of ``shutdown``."""
+        """True if ``shutdown`` has been called."""
 
     def send_runtest_some(self, indices: Sequence[int]) -> None:
         """Hand out items by their indices in the worker's collection."""
 
     def send_steal(self, indices: Sequence[int]) -> None:
-        """Take back items that the worker has not begun."""
+        """Take back items that the worker has not started."""
 
     def shutdown(self) -> None:
         """End the worker after its last item."""
@@ -120,7 +120,7 @@ def expected_workers(config: pytest.Config) -> int:
 def call_when_idle(config: pytest.Config, call: Callable[[], None]) -> None:
     """Call ``call`` in the main thread after every two seconds without a message from workers.
 
-    Two seconds is the timeout of pytest-xdist's loop on its ``queue``. Without the queue, never call it.
+    Two seconds is the timeout of pytest-xdist's loop on its ``queue``. Without this queue, do nothing.
     """
     from queue import Empty
 

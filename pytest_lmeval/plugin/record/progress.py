@@ -29,14 +29,14 @@ _BELOW = "\x1bD\x1bM\x1b7\x1b[1B\r\x1b[2K{}\x1b8"
 
 
 class LongestTest(NamedTuple):
-    """The workers' longest-running test, and its start by the monotonic clock."""
+    """The workers' longest-running test, and the time of its start on the monotonic clock."""
 
     nodeid: str
     began: float
 
 
 class Progress:
-    """Shows progress: on a terminal below pytest's progress, otherwise as a plain line at most once a minute."""
+    """Shows progress below pytest's progress on a terminal, or else as a plain line at most once a minute."""
 
     def __init__(self, config: pytest.Config, received: Received) -> None:
         self._terminal = config.pluginmanager.getplugin("terminalreporter")
@@ -49,7 +49,7 @@ class Progress:
         self._waited_for = ""
 
     def tick(self, in_flight: int | None, wait: Wait | LongestTest | None = None) -> None:
-        """Update the progress if it is due; without a terminal, report every wait immediately.
+        """Update the progress if an update is due; without a terminal, report each new wait within about a second.
 
         ``in_flight`` is None if only the workers know the number.
         """
@@ -74,7 +74,7 @@ class Progress:
             self._write(f"\n{text}\n")
 
     def clear(self) -> None:
-        """Clear the line on the terminal."""
+        """Clear the progress line on the terminal."""
         if self._shown:
             self._shown = False
             self._write(_BELOW.format(""))
@@ -117,7 +117,7 @@ def _duration(seconds: float) -> str:
 
 
 def show_words(config: pytest.Config) -> None:
-    """Register the hooks that show status words on reports, unless the run has no words."""
+    """Register the hooks that show status words on reports, unless they are already registered."""
     if not config.pluginmanager.hasplugin(_WORDS):
         config.pluginmanager.register(_Words(config), _WORDS)
 
@@ -212,7 +212,7 @@ def _is_reason(cause: str, records: Records) -> bool:
 
 
 def _shortened(text: str, instead: str) -> Iterator[str]:
-    """Yield the first line with ``instead`` as the reason, then the command to rerun the example."""
+    """Yield the first line of ``text``, with ``instead`` as the reason, and the command that reruns the example."""
     lines = text.split("\n")
     head, colon, _ = lines[0].partition("could not be scored (")
     status = lines[0][len(head) + len(colon) :].partition(")")[0]

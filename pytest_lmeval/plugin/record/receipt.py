@@ -11,7 +11,7 @@ from pytest_lmeval.records.receipt import write_receipt
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, object]:
-    """Write the exit code of a run that has its boards, even if other plugins' hooks raise."""
+    """Write the exit code of a run that has its boards, even if other plugins' hooks raise exceptions."""
     try:
         return (yield)
     finally:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class Received:
     """The results of a run by node id, as they arrive; ``expected`` maps each example to whether it has finished.
 
-    ``parse`` reads a result from a worker's line. If ``knows_items``, all announced ids belong to examples. ``facts``,
-    ``remarks``, ``interrupted`` and ``stopped`` combine the reports of all finished workers.
+    ``parse`` converts the line in a report to a result. If ``knows_items``, all announced ids belong to examples.
+    ``facts``, ``remarks``, ``interrupted`` and ``stopped`` combine the reports of all finished workers.
     """
 
     def __init__(self, parse: Callable[[str], ExampleResult], *, knows_items: bool = True) -> None:
@@ -65,12 +65,12 @@ class Received:
         return dict.fromkeys(self.skipped, "skipped") | {id: result.status for id, result in self.results.items()}
 
     def announce(self, nodeids: Iterable[str]) -> None:
-        """Expect a result for each of these examples."""
+        """Expect a result for each example in ``nodeids``."""
         for nodeid in nodeids:
             self.expected.setdefault(nodeid, False)
 
     def finish(self, nodeid: str) -> None:
-        """Mark a test whose reports have all arrived."""
+        """Mark a test as finished when all its reports have arrived."""
         self.expected[nodeid] = True
         if self._knows_items or nodeid in self.results or nodeid in self.skipped:
             return
@@ -145,8 +145,8 @@ def _attempt(result: ExampleResult) -> Mapping[str, object]:
 def failed_besides(failed: Iterable[str], statuses: Mapping[str, str], max_errors: float = 0) -> list[str]:
     """Return a sentence for each example whose test ``failed`` because of a mark or a tear-down, not its score.
 
-    ``statuses`` maps node ids to statuses. Up to ``max_errors`` errors fail no test; if the test of such an error
-    failed, the cause is a fixture.
+    ``statuses`` maps node ids to statuses. Up to ``max_errors`` errors fail no test, so if such an error's test failed,
+    the cause is a fixture.
     """
     errors = sum(status in UNSCORED for status in statuses.values())
     own = FAILED - UNSCORED if errors <= max_errors else FAILED
@@ -155,7 +155,7 @@ def failed_besides(failed: Iterable[str], statuses: Mapping[str, str], max_error
 
 
 def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge the facts of two workers; add up their counts of cached answers, costs and late messages."""
+    """Merge the facts of two workers: add up counts of cached answers and costs, and join late messages."""
     both = {**one, **other}
     if "cache" in one and "cache" in other:
         first, second = one["cache"], other["cache"]
@@ -175,11 +175,11 @@ def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """The way in which a session ended, apart from its examples' results.
+    """Describes how a session ended, apart from its examples' results.
 
-    ``status`` is pytest's exit code. ``interrupted`` means that Ctrl-C reached this process or a worker, ``by_choice``
-    that -x, --maxfail or --sw stopped the run, and ``lost`` that some tests never reported completion. ``uncollected``
-    lists the node ids of failed collectors.
+    ``status`` is pytest's exit code. ``interrupted`` means that Ctrl-C reached this process or a worker. ``by_choice``
+    means that -x, --maxfail or --sw stopped the run, and ``lost`` means that some tests never reported completion.
+    ``uncollected`` lists the node ids of failed collectors.
     """
 
     status: int
@@ -189,9 +189,9 @@ class Ending:
     uncollected: Sequence[str] = ()
 
     def why_cut_short(self, unfinished: Iterable[str]) -> list[str]:
-        """Return why a session did not finish although every result arrived; an empty list if it finished.
+        """Return why a session did not finish although every result arrived, or an empty list if it finished.
 
-        ``unfinished`` examples, which never reported completion, only matter for exit status 0.
+        Examples in ``unfinished``, which never reported completion, matter only if the exit status is 0.
         """
         if self.status == pytest.ExitCode.INTERRUPTED and not self.by_choice:
             return ["the session was interrupted"]
@@ -204,8 +204,8 @@ class Ending:
     def exit_code(self, decision: Decision, *, missing: bool, has_board: bool, unwritten: bool) -> int:
         """Return the exit code for a run with this ``decision``.
 
-        ``missing`` means that some examples lack a result, ``has_board`` that leaderboard.json was written, and
-        ``unwritten`` that another report was not written.
+        ``missing`` means that some examples lack a result, and ``has_board`` means that leaderboard.json was written.
+        ``unwritten`` means that a file could not be written.
         """
         if self.status == pytest.ExitCode.USAGE_ERROR or self.interrupted:
             return self.status

@@ -25,9 +25,9 @@ _PATIENCE_S = 30.0
 
 
 class Recorder:
-    """Receives every report, in a run's only process or in the controller of its workers.
+    """Receives every report in a run's only process, or in the controller of its workers.
 
-    A run without examples costs only two counters; the first announced example creates the rest.
+    In a run without examples, the recorder only counts; the first announced example creates the records.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -294,7 +294,8 @@ def _drop_quiet_reports(reports: dict[str, list[Any]] | None) -> None:
 def ctrl_c_in(error: BaseException | None) -> KeyboardInterrupt | None:
     """Return the KeyboardInterrupt that is ``error`` or that caused it, or None.
 
-    If an exception passes an old-style hook wrapper, pluggy warns; with warnings as errors, the warning replaces it.
+    If an exception passes an old-style hook wrapper, pluggy warns. With warnings as errors, the warning replaces the
+    exception.
     """
     while isinstance(error, Warning):
         error = error.__context__
@@ -303,10 +304,11 @@ def ctrl_c_in(error: BaseException | None) -> KeyboardInterrupt | None:
 
 
 class ExitGuard:
-    """Replaces ``os._exit`` during a run: the first call finishes the run before the process ends.
+    """Replaces ``os._exit`` during a run, so that the first call finishes the run before the process ends.
 
-    The thread that ends the run holds the lock ``ending``. Calls from other threads wait for that lock; a call while
-    the run is ending ends the process at once. In both cases, the exit status is not 0. A forked child exits as usual.
+    The thread that ends the run holds the lock ``ending``, and calls from other threads wait for the lock. A further
+    call while the first call finishes the run ends the process at once, with an exit status that is not 0. A forked
+    child exits as usual.
     """
 
     def __init__(self, wind_up: Callable[[int], int], ending: threading.RLock) -> None:

@@ -1,4 +1,4 @@
-"""Record each model's run in the controlling process: ledger, board, files, exit code; compare several models."""
+"""Record each model's run in the controlling process (ledger, board, files, exit code), and compare models."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class RunRecord:
             self.received.results[nodeid] = stored(self.received.results[nodeid], line)
 
     def show_progress(self, in_flight: int | None, wait: Wait | LongestTest | None = None) -> None:
-        """Update the progress if it is due; ``in_flight`` is None if only the workers know the number."""
+        """Update the progress if an update is due; ``in_flight`` is None if only the workers know the number."""
         if self._progress is None:
             from pytest_lmeval.plugin.record.progress import Progress
 
@@ -265,7 +265,7 @@ class RunRecord:
         adapters: Sequence[str],
         reasons: tuple[str, ...],
     ) -> RunFacts:
-        """Collect the board's facts; ``reasons`` says why the run did not finish, if it did not."""
+        """Collect the board's facts; ``reasons`` explains why the run did not finish, or is empty."""
         received, option = self.received, self.config.option
         most = option.lm_max_errors.of(len(received.expected))
         cached = cache_lines(found["cache"], self._started) if "cache" in found else ()
@@ -304,12 +304,12 @@ _ORDER = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERRUPTED, INCOMPLETE, 
 
 
 def _weight(code: int) -> tuple[int, int]:
-    """Return a sort key for exit codes: the gravest first, then the largest."""
+    """Return a sort key for exit codes, which puts the most serious code first."""
     return (_ORDER.index(code), 0) if code in _ORDER else (len(_ORDER), -code)
 
 
 class Records:
-    """One :class:`RunRecord` per model, by label; compares several models at the end."""
+    """Holds one :class:`RunRecord` per model, and compares several models at the end."""
 
     def __init__(self, config: pytest.Config, nodeids: Sequence[str]) -> None:
         self.config = config
@@ -351,7 +351,7 @@ class Records:
 
     @property
     def code(self) -> int:
-        """The run's exit code: the gravest of all models' codes."""
+        """The run's exit code, which is the most serious of all models' codes."""
         return min((record.code for record in self.opened), key=_weight)
 
     def of(self, nodeid: str) -> RunRecord | None:
@@ -376,7 +376,7 @@ class Records:
             raise
 
     def announce(self, nodeids: Sequence[str]) -> None:
-        """Expect a result for each of these examples."""
+        """Expect a result for each example in ``nodeids``."""
         own = by_label(nodeids, self.config)
         for record in self.all:
             if found := own[record.label]:
@@ -412,7 +412,7 @@ class Records:
         return self.code or int(bool(self.failures))
 
     def _harness_ms(self, session: pytest.Session) -> float | None:
-        """Return the CPU milliseconds per example in threads that ran items; None if other tests ran, too."""
+        """Return the CPU milliseconds per example in threads that ran items, or None if other tests ran, too."""
         ran = owed = 0
         for record in self.opened:
             ran += len(record.received.results)
@@ -424,14 +424,14 @@ class Records:
     def give_up(self, reason: str) -> None:
         """Write the boards of an incomplete run that ends now; leave ``code`` unchanged.
 
-        Any thread may call this; later reports are dropped.
+        Any thread may call this method; later reports are dropped.
         """
         self.is_closed = True
         for record in self.opened:
             record.give_up(reason)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the board as in its file, or for several models the comparison and each board."""
+        """Return the board as in leaderboard.json; for several models, return the comparison and all boards."""
         boards = {record.label: record.board_json() for record in self.opened if record.board is not None}
         return {"comparison": self.comparison, "boards": boards} if self.are_several else boards[""]
 

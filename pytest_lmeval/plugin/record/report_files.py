@@ -33,7 +33,7 @@ _REASONS = 20
 
 
 class ReportFiles:
-    """Writes the reports of one model's run; ``failures`` are the files that could not be written."""
+    """Writes the reports of one model's run; ``failures`` lists each file that could not be written."""
 
     def __init__(self, config: pytest.Config, folder: Path, baseline: RunFile | None) -> None:
         self.failures: list[str] = []
@@ -66,7 +66,7 @@ class ReportFiles:
             self._try(Path(summary), lambda path: add_step_summary(of + text(), path))
 
     def show_to_project(self, board: Leaderboard) -> None:
-        """Call the hook and the entry points called ``pytest_lmeval_leaderboard``."""
+        """Call the hook and the entry points that are named ``pytest_lmeval_leaderboard``."""
         hook = self._config.hook.pytest_lmeval_leaderboard
         try:
             listeners = registry_of(self._config).listeners
@@ -90,7 +90,7 @@ class ReportFiles:
         write_report(path, board.to_json(), results, comparison, before)
 
     def update_baseline(self, board: Leaderboard) -> tuple[str, str]:
-        """Write the board as the baseline; return the verdict of a run that passes otherwise, and its reason."""
+        """Write the board as the baseline; return the verdict for a run that otherwise passes, and the reason."""
         name = self._config.option.lm_baseline
         reason = self._why_no_baseline(board)
         if reason:
@@ -137,9 +137,9 @@ def _write_table(path: Path, board: Leaderboard) -> None:
 def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence[str], label: str = "") -> None:
     """Report a failed gate to all report writers, as a failed test called GATE_ID.
 
-    No such test is added if failed items are the reason for the verdict, or if a run that was cut short has failed
-    items. ``unwritten`` reports fail a run, too. JUnit always gets the verdict as suite properties. ``label`` names the
-    model if there are several models.
+    Add no such test if failed items explain the verdict, or if a run that was cut short has failed items. ``unwritten``
+    reports fail a run, too. JUnit always gets the verdict as suite properties. ``label`` names the model if there are
+    several models.
     """
     config = session.config
     of = f"[{label}]" if label else ""

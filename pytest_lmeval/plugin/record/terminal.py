@@ -154,7 +154,7 @@ def _next(record: RunRecord, board: Leaderboard) -> str:
 
 
 def _near(folder: Path, config: pytest.Config, name: str = "") -> str:
-    """Return a report's path, relative to the working folder if it is inside."""
+    """Return a report's path, relative to the working folder if the report is inside that folder."""
     path, here = folder / name, config.invocation_params.dir
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 

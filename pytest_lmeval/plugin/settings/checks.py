@@ -48,8 +48,8 @@ SET_ASIDE = pytest.StashKey[str]()
 def apply_ini_options(config: pytest.Config) -> None:
     """Fill in gate options that the command line omits, from the ini file or with their defaults.
 
-    Raise pytest.UsageError for a bad value. The ini file's baseline, and with it the mode ``baseline``, only applies to
-    runs of all examples.
+    Raise pytest.UsageError for an invalid value. The ini file's baseline, and with it the mode ``baseline``, only
+    applies to runs of all examples.
     """
     option = config.option
     before = {name: getattr(option, f"lm_{name}") for name in _OPEN}

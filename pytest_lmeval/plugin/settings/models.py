@@ -224,7 +224,7 @@ SELECTION = "selection"
 
 
 def report_dir(config: pytest.Config) -> Path:
-    """Return the folder set by ``--lm-report-dir``; by default ``reports`` in the project's root."""
+    """Return the folder set by ``--lm-report-dir``, which is by default ``reports`` in the project's root."""
     given: str | None = config.option.lm_report_dir
     here = config.invocation_params.dir
     if given is not None:
@@ -253,7 +253,7 @@ def rerun_facts(config: pytest.Config) -> dict[str, Any]:
 
 
 def picked_by(config: pytest.Config) -> str:
-    """Return the first option that picks examples, as typed, or "" without such an option."""
+    """Return the name of the first option that picks examples, or "" if no option does."""
     option = config.option
     chosen = {
         "-k": option.keyword,

@@ -314,7 +314,7 @@ _OPTIONS = [
 
 
 def check_spelling(parser: pytest.Parser, arguments: Sequence[str]) -> None:
-    """Raise pytest.UsageError for a misspelt ``--lm-`` option, with the nearest name."""
+    """Raise pytest.UsageError for a misspelt ``--lm-`` option; the message suggests the nearest name."""
     try:
         known, unknown = parser.parse_known_and_unknown_args(list(arguments))
     except pytest.UsageError:

@@ -40,12 +40,12 @@ def label_of(config: pytest.Config) -> str:
 
 
 def spec_of(config: pytest.Config) -> str:
-    """Return the spec of the run's adapter from the option or the ini file, or "" if neither names an adapter."""
+    """Return the adapter's spec from the option or the ini file, or "" if neither names an adapter."""
     return str(config.option.lm_adapter or config.getini("lm_adapter"))
 
 
 def gate_mode(config: pytest.Config) -> str:
-    """Return the gate's mode as set; the default is ``baseline`` if the run has a baseline."""
+    """Return the gate's mode, by default ``baseline`` if the run has a baseline, else ``examples``."""
     option = config.option
     return str(option.lm_gate or ("baseline" if option.lm_baseline else "examples"))
 
@@ -160,7 +160,7 @@ def cache_of(config: pytest.Config) -> CacheSettings | None:
 
 
 def run_settings(config: pytest.Config, scrubber: Scrubber, baseline: RunFile | None) -> RunSettings:
-    """Return this process's settings for asking and scoring; a ``baseline`` determines the quarantined examples."""
+    """Return this process's settings for requests and scoring; a ``baseline`` determines the quarantined examples."""
     from pytest_lmeval.leaderboard.quarantine import Quarantine, quarantined
     from pytest_lmeval.plugin.private.workers import is_worker, worker_input
     from pytest_lmeval.run.settings import RunSettings, today
@@ -201,7 +201,7 @@ def resolved_of(config: pytest.Config) -> Resolved:
 
 
 def address_text(config: pytest.Config) -> str:
-    """Return the address of the adapter's server and the setting that contains it; "" without a server."""
+    """Return the address of the adapter's server and the setting that contains it, or "" if no setting does."""
     from pytest_lmeval.redaction import redact
 
     resolved = with_usage_errors(lambda: resolved_of(config))
@@ -209,14 +209,14 @@ def address_text(config: pytest.Config) -> str:
 
 
 def scrubber_of_run(config: pytest.Config) -> Scrubber:
-    """Return the scrubber of the run's secrets, which all models share; it learns adapters' secrets."""
+    """Return the scrubber that hides the run's secrets; all models share it, and it learns adapters' secrets."""
     if _SCRUBBER not in config.stash:
         config.stash[_SCRUBBER] = _new_scrubber(whole(config))
     return config.stash[_SCRUBBER]
 
 
 def _new_scrubber(config: pytest.Config) -> Scrubber:
-    """Create a scrubber of secrets in options, profiles and secret-sounding variables."""
+    """Create a scrubber of secrets in options, profiles and environment variables with secret-sounding names."""
     from pytest_lmeval.redaction import Scrubber, secrets_in_environment
 
     option, spec = config.option, spec_of(config)
@@ -239,8 +239,8 @@ def _new_scrubber(config: pytest.Config) -> Scrubber:
 def registry_of(config: pytest.Config) -> Registry:
     """Return the registry: built-in and installed parts, and the parts that the project has added so far.
 
-    A project adds parts in pyproject.toml and in conftests. Rebuild the registry after another conftest that registers
-    parts has been loaded.
+    A project adds parts in pyproject.toml and in conftests. When another conftest that registers parts has been loaded,
+    rebuild the registry.
     """
     hooks = len(config.hook.pytest_lmeval_register.get_hookimpls())
     made = config.stash.get(_REGISTRY, None)
@@ -267,7 +267,7 @@ def _made(config: pytest.Config, before: _Made | None, hooks: int) -> _Made:
 
 
 def _own_register(config: pytest.Config, registers: Sequence[Callable[[Registry], Any]]) -> Any:
-    """Return the hook, excluding implementations that pyproject.toml also names."""
+    """Return the registration hook, excluding implementations that pyproject.toml also names."""
     done = {register.__code__ for register in registers if hasattr(register, "__code__")}
     hook = config.hook.pytest_lmeval_register
     twice = [each.plugin for each in hook.get_hookimpls() if getattr(each.function, "__code__", None) in done]

@@ -54,7 +54,7 @@ class BatchScheduling:
 
     @property
     def tests_finished(self) -> bool:
-        """True if no items are left to hand out, and each worker holds at most the item that it may be waiting on."""
+        """True if all items have been handed out, and each worker has at most one unfinished item."""
         if not self.collection_is_completed or self._units:
             return False
         return all(len(pending) < 2 for pending in self._pending.values())
@@ -96,9 +96,10 @@ class BatchScheduling:
             self._pending[node].pop(index, None)
 
     def remove_node(self, node: Worker) -> str | None:
-        """Remove a worker; return the node id of the item that crashed it, if any.
+        """Remove a worker; return the node id of the item that crashed the worker, or None.
 
-        Queue the rest of the item's batch again. After a second crash, drop these items; the run is then incomplete.
+        Queue the worker's other items again, but after two crashes in a batch, drop the rest of that batch. Dropped
+        items make the run incomplete.
         """
         pending = list(self._pending.pop(node))
         self._collections.pop(node, None)

@@ -1,6 +1,6 @@
 """Shrink the messages between workers and the controller; check that all workers collected the same examples.
 
-This module only uses hooks of pytest and xdist. The controller lists its needs in a worker's input.
+This module only uses hooks of pytest and xdist. The controller writes its needs into each worker's input.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pytest_lmeval.records.shards import counted, differing
 
 
 def report_runs(config: pytest.Config) -> None:
-    """Add this worker's facts and remarks on each model's run to its report."""
+    """Add this worker's facts and remarks on each model's run to the worker's report."""
     if COLLECTED in config.stash:
         runs = {label_of(one): one for one in configs(config)}
         facts = {label: one.stash[RUN].run.facts() for label, one in runs.items() if RUN in one.stash}
@@ -47,7 +47,7 @@ class WorkerNeeds:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell the worker if the controller needs only the reports of calls, without logstart and logfinish."""
+        """Tell the worker whether the controller needs only the reports of calls, without logstart and logfinish."""
         option = self._config.option
         hooks = ("runtest_logstart", "runtest_logreport", "runtest_logfinish", "report_teststatus")
         calls_do = not is_listened_to(self._config.hook, hooks)
@@ -72,7 +72,7 @@ _FIRST = pytest.StashKey[tuple[str, dict[str, str]]]()
 
 
 def send_contents(session: pytest.Session, tasks: Collected) -> None:
-    """Send the node ids with a hash of each example, or "" for other items: rows without ids have only numbers."""
+    """Send a hash of each example with the node ids, because the ids of some rows are only their numbers."""
     kinds: dict[str, set[str]] = {}
     as_text: dict[str, Callable[[Any], str]] = {}
 

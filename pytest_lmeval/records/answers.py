@@ -78,7 +78,7 @@ class Recall:
 class KnownAnswers:
     """The answers from the adapter with ``key`` in the results and ``journal`` of an earlier run.
 
-    If ``judge`` is given, they are that judge's answers to eval functions; otherwise, they are the model's answers.
+    With ``judge``, the answers are that judge's replies to eval functions; without it, they are the model's answers.
     ``outside`` holds answers to requests that belong to no example.
     """
 
@@ -103,7 +103,7 @@ class KnownAnswers:
             self._records[example] = [*known, *without(of_key, known)]
 
     def of(self, task: str, example: str) -> Recall:
-        """Return an example's answers for one attempt to run it."""
+        """Return an example's recorded answers for one attempt at the example."""
         return Recall(self._records.get((task, example), ()))
 
 
@@ -179,6 +179,6 @@ def read_journal(folder: Path, asking: str) -> Mapping[str, AnswersByExample]:
 
 
 def remove_journal(folder: Path) -> None:
-    """Remove ``underway.jsonl`` once the ledger has its answers, or if they are of no use."""
+    """Remove ``underway.jsonl`` once the ledger has its answers, or if its answers are useless."""
     with suppress(OSError):
         (folder / FILE).unlink(missing_ok=True)

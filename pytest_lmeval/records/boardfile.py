@@ -60,7 +60,7 @@ def is_previous(folder: Path) -> bool:
 
 
 def _place(folder: Path, report_dir: Path) -> Path:
-    """Create the folder in ``previous/`` for the files of ``folder``; raise UsageError if it has foreign files."""
+    """Create the counterpart of ``folder`` in ``previous/``; raise UsageError if ``previous/`` has other content."""
     previous = report_dir / PREVIOUS
     is_folder = previous.is_dir() and not previous.is_symlink()
     if os.path.lexists(previous) and not (is_folder and (_is_ours(previous) or not os.listdir(previous))):

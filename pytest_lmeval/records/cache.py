@@ -59,7 +59,7 @@ class Stock(NamedTuple):
 
 
 class AnswerStore:
-    """The stored answers in a folder; ``failure`` is the reason why the store accepts no more answers, or empty.
+    """The stored answers in a folder; ``failure`` is the reason why the store accepts no more answers, or "".
 
     ``outdated`` is the number of answers from older versions, if this store is the first to find them.
     """

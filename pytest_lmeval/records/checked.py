@@ -1,6 +1,6 @@
 """Check the numbers, texts and tool calls in models' answers.
 
-This module checks each answer of an adapter, judge, cache or recording once, so later code need not check it.
+This module checks each answer of an adapter, judge, cache or recording once, so later code need not repeat the check.
 """
 
 from __future__ import annotations

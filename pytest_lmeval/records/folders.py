@@ -50,10 +50,10 @@ def find_shards(paths: Iterable[Path]) -> dict[str, list[Path]]:
 
 
 def own_baseline(here: Path, given: str, label: str, labels: Iterable[str]) -> str:
-    """Return the path of a model's baseline: ``given`` if it is a file, or the label's file in the folder ``given``.
+    """Return the path of a model's baseline: the file ``given``, or the label's file in the folder ``given``.
 
-    A label's file is ``LABEL/leaderboard.json`` or ``LABEL.json``. If it is missing but another model has such a file,
-    return "".
+    A label's file is ``LABEL/leaderboard.json`` or ``LABEL.json``. Return "" if this file is missing but another label
+    has a file.
     """
     if names_one_file(here / given):
         return given

@@ -32,8 +32,8 @@ _SET_ASIDE = re.compile(r"ledger-\d{8}T\d{6}Z(?:-\d+)?\.jsonl")
 class Ledger:
     """Writes ``ledger.jsonl`` in a folder, and locks the folder until the ledger is closed.
 
-    ``append`` passes each line to the operating system before it returns. ``claim`` and ``open`` raise UsageError if
-    the file cannot be created, before the run sends a request. A later write error stops the ledger but not the run:
+    ``append`` passes each line to the operating system before it returns. ``claim`` and ``open``, which precede the
+    first request, raise UsageError if the file cannot be created. A later write error stops the ledger but not the run:
     the caller checks ``failure``.
     """
 
@@ -166,7 +166,7 @@ def ending(
     left_out: Iterable[tuple[str, str]] = (),
     outside: Outside = NONE_OUTSIDE,
 ) -> dict[str, dict[str, Any]]:
-    """Return the fields of the last two lines of a run, by the kinds ``run`` and ``footer``.
+    """Return the fields of a run's last two lines, under the keys ``run`` and ``footer``.
 
     ``board`` is the run's leaderboard. ``left_out`` has the task and id of each result in the ledger that the run does
     not count. ``outside`` has the requests that belong to no example.

@@ -1,4 +1,4 @@
-"""Environment variables by which a caller sets a file for a run's exit code, and an id for the run."""
+"""Handle the environment variables by which a caller sets a run's id and a file for its exit code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 def write_receipt(code: int) -> None:
-    """Write the exit code to the file that ``LMEVAL_RUN_RECEIPT`` names, if it is set."""
+    """Write the exit code to the file in ``LMEVAL_RUN_RECEIPT``, if that variable is set."""
     if path := os.environ.get(RECEIPT):
         write_atomically(Path(path), str(code).encode())
 

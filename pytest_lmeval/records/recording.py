@@ -25,8 +25,8 @@ _OUTPUT_KEYS = ("outputs", "output", "predictions", "prediction")
 class Outputs(tuple[str, ...]):
     """The recorded outputs for an example, one per repeat.
 
-    ``thoughts`` has the model's thoughts before each output, or is empty. ``cut_off`` is True if the model's limit cut
-    an output off. ``exchanges`` records the requests of an eval function, or of an example with several requests per
+    ``thoughts`` has the model's thoughts before each output, or is empty. ``cut_off`` is True if an output was cut off
+    at a token limit. ``exchanges`` records the requests of an eval function, or of an example with several requests per
     response. An eval function has no outputs; ``calls`` records the calls of its tools.
     """
 

@@ -83,8 +83,7 @@ _OF_RESULTS = frozenset({"hash", "output", "outputs", "prediction", "predictions
 def read_run(path: str | Path) -> RunFile:
     """Return the run in a ledger or a leaderboard; for any other file, raise UsageError that describes the file.
 
-    If a leaderboard lacks per-example records, read them from ``ledger.jsonl`` in its folder, if it is from the same
-    run.
+    If a leaderboard lacks per-example records, use the ledger of the same run from the leaderboard's folder.
     """
     path = Path(path)
     ledger = _large_ledger(path)
@@ -155,7 +154,7 @@ def examples_of(run: RunFile) -> tuple[ExampleResult, ...]:
 
 
 def board_of(run: RunFile) -> Leaderboard:
-    """Rebuild a run's leaderboard from its results; its digest equals that of the recorded leaderboard."""
+    """Rebuild a run's leaderboard from its results, with the same digest as the recorded leaderboard."""
     return build_board(run.infos.values(), examples_of(run), run.facts, run.aggregates)
 
 

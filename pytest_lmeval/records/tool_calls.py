@@ -1,7 +1,7 @@
 """Read the recorded tool calls of an example, and look them up by tool, arguments and order.
 
-The ledger stores the calls in the example's result. If a call must run only once, ``underway.jsonl`` also gets a line
-when it begins and when it ends, so that a resumed run does not repeat the call.
+The ledger stores the calls in the example's result. A call that must run only once also gets a line in
+``underway.jsonl`` when it begins and when it ends, so that a resumed run does not repeat it.
 """
 
 from __future__ import annotations

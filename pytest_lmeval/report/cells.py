@@ -1,4 +1,4 @@
-"""Shorten an example's question, wanted answer, answers and scores for tables, annotations and terminals."""
+"""Return an example's question, answers and scores as short texts for tables, annotations and terminals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LEAD = 20
 class Cells(NamedTuple):
     """The short, one-line texts of an example; an unknown text is "".
 
-    ``said`` and ``scores`` have one entry, or, if the example changed, two: before and now.
+    ``said`` and ``scores`` have one entry, or two (before and now) if the example changed.
     """
 
     question: str

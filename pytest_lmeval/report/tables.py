@@ -1,8 +1,8 @@
 """Declare the columns of all reports' tables, with their titles, formats and places.
 
 ``FORMATS`` formats values for the terminal and Markdown. The HTML page gets columns and rows as JSON;
-``html/page/tables.js`` formats their values by the same format names. To add a column for a value of the rows, add one
-entry here.
+``html/page/tables.js`` formats their values by the same format names. To add a column for a value of the rows, add an
+entry to a table in this module.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CUT = "\n\n(cut here; the rest is in the report's files)\n"
 
 
 class Place(Flag):
-    """The places that may show a column: TEXT is the terminal and Markdown, and PAGE is the HTML page."""
+    """The places that may show a column; ``TEXT`` is the terminal and Markdown, and ``PAGE`` is the HTML page."""
 
     TEXT = auto()
     PAGE = auto()
@@ -288,7 +288,7 @@ def head(text: str | None, most: int) -> str:
 
 
 def tail(text: str, most: int) -> str:
-    """Return a text on one line; if it is longer than ``most`` characters, keep its end after ``...``."""
+    """Return a text on one line; if it is longer than ``most`` characters, keep its end and put ``...`` in front."""
     flat = " ".join(text.split())
     return flat if len(flat) <= most else f"...{flat[-most:]}"
 
@@ -359,7 +359,7 @@ def folded(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], m
 
 
 def listed(entries: Sequence[str], most: int | None = None) -> list[str]:
-    """Return the first ``most`` entries as a Markdown list, the number of further entries, and an empty line."""
+    """Return the first ``most`` entries as a Markdown list that ends with the number of omitted entries."""
     shown = [f"- {escape_markdown(entry)}" for entry in entries[:most]]
     more = [f"- ... and {len(entries) - len(shown)} more"] if len(entries) > len(shown) else []
     return [*shown, *more, ""] if shown else []

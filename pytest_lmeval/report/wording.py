@@ -38,7 +38,7 @@ def is_off(gate: Mapping[str, Any]) -> bool:
 
 
 def off_line(gate: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
-    """Return a line that says that no result can fail the run, and which ini file may have set this."""
+    """Return a line that says that no result can fail the run, and names the ini file that may have set this."""
     ini = manifest.get("ini_file")
     by_command = any(argument.startswith("--lm-gate") for argument in _argv(manifest))
     by = "" if by_command or not ini else f" (set by {ini} or the environment)"
@@ -151,7 +151,7 @@ def rerun_parts(manifest: Mapping[str, Any], path: str) -> tuple[str, str]:
     """Return the unquoted start of the node ids of the file ``path``, and the quoted options of a rerun command.
 
     ``manifest`` has the run's arguments, with secrets hidden, its ``rootdir`` and its ``report_dir``. The options omit
-    arguments with a hidden value. They set another report dir, so that the rerun does not overwrite the run's
+    arguments with a hidden value. The options set another report dir, so that the rerun does not overwrite the run's
     leaderboard and ledger.
     """
     given = [argument for argument in _repeated(_argv(manifest)) if HIDDEN not in argument]

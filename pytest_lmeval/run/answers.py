@@ -68,7 +68,7 @@ def model_facts(adapter: Any, scrubber: Scrubber) -> dict[str, Any]:
 
 
 class Engines:
-    """Creates one process's engines for the model and judges of a run; they share a policy, a budget and a cache.
+    """Creates one process's engines for a run's model and judges, which share a policy, a budget and a cache.
 
     ``spent`` is the run's cost so far. Runs with the same ``budget`` share its limit. While the run waits for an
     answer, it regularly calls ``on_wait`` with the engine. ``start`` returns a helper process, as in
@@ -295,7 +295,7 @@ class ModelAnswers:
 
 
 def _keep_slow(note: Note, arrived: Sequence[Arrived]) -> bool:
-    """Record the answers and return True if one of them took the model at least `SLOW_MS`."""
+    """If an answer took the model at least `SLOW_MS`, record all answers and return True."""
     is_slow = any((getattr(each, "latency_ms", None) or 0) >= SLOW_MS for one in arrived for each in one.responses)
     if is_slow:
         from pytest_lmeval.run.keeping import keep

@@ -1,4 +1,4 @@
-"""Names that task files import: the two kinds of task classes, their metrics, and functions for data and code."""
+"""Names that task files import: task classes, metrics, and functions that load data or run code."""
 
 from __future__ import annotations
 

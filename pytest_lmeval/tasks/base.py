@@ -1,4 +1,4 @@
-"""The base class of tasks over a dataset, which defines prompts, correct answers and metrics."""
+"""Define the base class for tasks over a dataset, with prompts, correct answers and metrics."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ NOT_CALLED: Mapping[str, str] = MappingProxyType(
         "_apply_user_prompt_suffix": "set self.user_prompt_suffix in __init__, or override _get_messages",
     }
 )
-"""Members of eval-framework's ``BaseTask`` that no run calls here, each with its replacement."""
+"""Members of eval-framework's ``BaseTask`` that this package never calls, each with its replacement."""
 NO_SUBJECT = "no_subject"
-"""``SUBJECTS = [NO_SUBJECT]`` means that items have no subject, even if they have a key ``subject``."""
+"""``SUBJECTS = [NO_SUBJECT]`` means that items have no subject, even if they have the key ``subject``."""
 
 SubjectT = TypeVar("SubjectT")
 
 
 class Language(Enum):
-    """The language of a task, for readers of its file; runs ignore it."""
+    """The language of a task, for readers of the task file; runs ignore the language."""
 
     ENG = "English"
     DEU = "German"
@@ -61,19 +61,20 @@ class Language(Enum):
 
 
 class BaseTask(Generic[SubjectT]):
-    """A task over the items of a dataset. A subclass with a ``NAME`` is a task; any other subclass is a base class.
+    """A task over the items of a dataset; a subclass without a ``NAME`` is only a base class for other tasks.
 
-    ``DATASET_PATH`` is a ``.jsonl``, ``.csv`` or ``.parquet`` file, or a folder with a file per split, relative to the
-    task file; or it is a name on the hub. ``METRICS`` lists metrics, of which the first decides whether an example
-    passes. ``SUBJECTS`` lists the subjects to use: items of other subjects are skipped, and few-shots have the item's
-    subject; a task without subjects sets ``[NO_SUBJECT]``. ``THRESHOLD`` replaces the threshold of the metric.
+    ``DATASET_PATH`` is a ``.jsonl``, ``.csv`` or ``.parquet`` file, or a folder with one file per split, relative to
+    the task file. ``DATASET_PATH`` may also be the name of a dataset on the hub. ``METRICS`` lists metrics; the first
+    metric decides if an example passes. ``SUBJECTS`` lists the subjects to use: a run skips items of other subjects,
+    and draws few-shot examples from the item's subject. A task without subjects sets ``[NO_SUBJECT]``. ``THRESHOLD``
+    replaces the metric's threshold.
 
-    While a method runs, ``item["subject"]`` is the item's subject, ``self.dataset[split]`` has a split's items of that
-    subject, ``self.num_fewshot`` is the number of worked examples, and ``self.rnd`` is a generator for this item:
-    ``random.Random(1234 + index)``, with the item's place in its split as ``index``.
+    While a method runs, ``item["subject"]`` is the item's subject, and ``self.dataset[split]`` has the split's items of
+    that subject. ``self.num_fewshot`` is the number of few-shot examples. ``self.rnd`` is ``random.Random(1234 +
+    index)``, a random number generator for the item; ``index`` is the item's position in its split.
 
     Override ``_load_dataset`` to select or change items, and ``_create_samples`` to ask about an item differently or
-    several times. A task may not define members of eval-framework's class that no run calls.
+    several times. A task must not define members of eval-framework's class that this package never calls.
     """
 
     NAME: ClassVar[str]
@@ -94,7 +95,7 @@ class BaseTask(Generic[SubjectT]):
     stop_sequences: Sequence[str] | None = None
     max_tokens: int | None = None
     user_prompt_suffix: str | None = None
-    # Set by the run.
+    # The run sets these attributes.
     _folder: Path = Path()
     _samples: Callable[[], Iterator[Sample]]
 
@@ -102,28 +103,28 @@ class BaseTask(Generic[SubjectT]):
         self.num_fewshot = num_fewshot
 
     def _load_dataset(self, subject: SubjectT) -> None:
-        """Set ``self.dataset`` to the items of a subject, by split."""
+        """Set ``self.dataset`` to the items of ``subject``, by split."""
         name = None if subject == NO_SUBJECT else subject
         self.dataset = self._shuffle_splits(hf_dataset=self._load_hf_dataset(path=self.DATASET_PATH, name=name))
 
     def _load_hf_dataset(self, **options: Any) -> Any:
-        """Return the splits at ``path``, in its configuration ``name``, from the task file's folder or the hub."""
+        """Return the splits of the dataset ``path`` with the configuration ``name``, from local files or the hub."""
         return loading.splits_of(self, **options)
 
     def _shuffle_splits(self, hf_dataset: Any) -> dict[str, Any]:
-        """Return the items of the two splits that a run uses, in their original order."""
+        """Return the items of the sample split and the few-shot split, in their original order."""
         used = dict.fromkeys((self.SAMPLE_SPLIT, self.FEWSHOT_SPLIT))
         return {split: list(hf_dataset[split]) for split in used if split in hf_dataset}
 
     @property
     def hf_revision(self) -> str | None:
-        """The revision of the data on the hub, from ``HF_REVISION`` or ``REVISION_LOCKFILE``, or None."""
+        """The dataset's revision on the hub, from ``HF_REVISION`` or ``REVISION_LOCKFILE``, or None."""
         from pytest_lmeval.tasks.loading import revision_of
 
         return revision_of(self, self.DATASET_PATH)
 
     def iterate_samples(self, num_samples: int | None = None) -> Iterable[Sample]:
-        """Return the samples of every subject, at most ``num_samples`` per subject."""
+        """Yield the samples of all subjects, at most ``num_samples`` per subject."""
         counts: dict[str, int] = {}
         for sample in self._samples():
             counts[sample.subject] = counts.get(sample.subject, 0) + 1
@@ -131,7 +132,7 @@ class BaseTask(Generic[SubjectT]):
                 yield sample
 
     def _create_samples(self, item: dict[str, Any], index: int, subject: str) -> list[Sample]:
-        """Return the samples of an item: by default one, created with the methods below."""
+        """Return the samples of an item: by default, one sample from the results of the other methods."""
         truths = prompts.truths_of(self, item)
         chooses = self.RESPONSE_TYPE == ResponseType.LOGLIKELIHOODS
         return [
@@ -146,19 +147,19 @@ class BaseTask(Generic[SubjectT]):
         ]
 
     def _get_messages(self, item: dict[str, Any]) -> list[Message]:
-        """Return the conversation: system prompt, worked examples, question and cue."""
+        """Return the conversation: the system prompt, the few-shot examples, the question and the cue."""
         return prompts.conversation(self, item)
 
     def _get_example_messages(self, item: dict[str, Any]) -> list[Message]:
-        """Return the questions and answers of the worked examples."""
+        """Return the questions and answers of the few-shot examples."""
         return prompts.worked_examples(self, item)
 
     def _get_instruction_messages(self, item: dict[str, Any]) -> list[Message]:
-        """Return the messages of the question: by default ``_get_instruction_text`` as one user message."""
+        """Return the question as messages: by default, ``_get_instruction_text`` as one user message."""
         return [Message("user", prompts.text_of(self, "_get_instruction_text", item))]
 
     def _get_instruction_text(self, item: dict[str, Any]) -> str:
-        """Return the question."""
+        """Return the question about an item."""
         raise NotImplementedError
 
     def _get_ground_truth(self, item: dict[str, Any]) -> str | list[str] | None:
@@ -166,7 +167,7 @@ class BaseTask(Generic[SubjectT]):
         raise NotImplementedError
 
     def _get_cue_text(self, item: dict[str, Any]) -> str:
-        """Return the words with which the model's answer should begin, or ``""``."""
+        """Return the cue with which the model's answer begins, or ``""``."""
         return ""
 
     def _get_system_prompt_text(self, item: dict[str, Any]) -> str | None:
@@ -178,7 +179,7 @@ class BaseTask(Generic[SubjectT]):
         return ""
 
     def _get_fewshot_target_text(self, item: dict[str, Any]) -> str:
-        """Return the answer of a worked example: by default the (first) ground truth."""
+        """Return the answer to a few-shot example: by default, its first correct answer."""
         truth = self._get_ground_truth(item)
         first = truth if isinstance(truth, str) or not truth else truth[0]
         if not isinstance(first, str):
@@ -187,7 +188,7 @@ class BaseTask(Generic[SubjectT]):
         return first
 
     def _sample_fewshot_examples(self, item: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return ``num_fewshot`` items of the few-shot split, drawn at random; never ``item`` itself."""
+        """Return ``num_fewshot`` random items of the few-shot split, but never ``item`` itself."""
         pool = self.dataset[self.FEWSHOT_SPLIT]
         if self.num_fewshot > len(pool):
             others = " other" if isinstance(pool, prompts.Others) else ""
@@ -199,13 +200,13 @@ class BaseTask(Generic[SubjectT]):
         return self.rnd.sample(pool, self.num_fewshot)
 
     def _get_possible_completions(self, item: dict[str, Any]) -> list[str] | None:
-        """Return the continuations to choose from, for ``ResponseType.LOGLIKELIHOODS``."""
+        """Return the continuations among which the model chooses, for ``ResponseType.LOGLIKELIHOODS``."""
         return None
 
     def _get_context(self, item: dict[str, Any]) -> BaseMetricContext | Mapping[str, Any] | None:
-        """Return further inputs of the metrics, such as ``test_cases`` and ``entry_point``."""
+        """Return further inputs for the metrics, such as ``test_cases`` and ``entry_point``."""
         return None
 
     def post_process_generated_completion(self, completion_text: str, sample: Sample | None = None) -> str:
-        """Return the prediction in the model's output, by default the whole text."""
+        """Return the prediction from the model's output: by default, the whole text."""
         return completion_text

@@ -1,4 +1,4 @@
-"""The base class of tasks that are sliceable lists of conversations, and mixtures of such tasks."""
+"""Define the base class for tasks that are sliceable lists of conversations, and classes that combine such tasks."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pytest_lmeval.numbers import is_whole
 
 
 class Dialogues:
-    """A view of conversations: every ``step``-th of them from ``start`` up to, but not including, ``stop``.
+    """A slice of conversations: every ``step``-th conversation from ``start`` up to, but not including, ``stop``.
 
-    A subclass defines ``eval_type``, ``num_examples``, ``get_example`` and ``evaluate``. Examples are fetched on
-    demand. ``subject_key`` is the key of a conversation that groups results; by default the first of ``subject``,
-    ``specialty``, ``category`` and ``topic`` that exists. ``name`` is the task's name on the board, by default the
-    class's, and ``threshold`` the score at which an example passes.
+    A subclass defines ``eval_type``, ``num_examples``, ``get_example`` and ``evaluate``. The class fetches examples on
+    demand. ``subject_key`` is the key of a conversation by which results are grouped. The default ``subject_key`` is
+    the first existing key among ``subject``, ``specialty``, ``category`` and ``topic``. ``name`` is the task's name on
+    the leaderboard, by default the name of the class. ``threshold`` is the score at which an example passes.
     """
 
     name: str = ""
@@ -37,15 +37,15 @@ class Dialogues:
 
     @property
     def eval_type(self) -> str:
-        """``generative`` if the model writes, ``categorical`` if it chooses one of a conversation's ``letters``."""
+        """The response type, ``generative`` for text or ``categorical`` for one of a conversation's ``letters``."""
         raise NotImplementedError
 
     def num_examples(self) -> int:
-        """Return the number of conversations, before slicing."""
+        """Return the number of conversations before slicing."""
         raise NotImplementedError
 
     def get_example(self, index: int) -> dict[str, Any]:
-        """Return a conversation: ``messages`` with ``role`` and ``content``; the last is the correct answer."""
+        """Return a conversation whose ``messages`` have ``role`` and ``content`` and end with the correct answer."""
         raise NotImplementedError
 
     def evaluate(self, conversation: dict[str, Any], assistant_response: str) -> bool | float:
@@ -54,7 +54,7 @@ class Dialogues:
 
     @property
     def indices(self) -> range:
-        """The positions of the view's conversations among all conversations."""
+        """The positions of the slice's conversations among all conversations."""
         return range(self.num_examples())[self.start : self.stop : self.step]
 
     def __len__(self) -> int:
@@ -65,11 +65,11 @@ class Dialogues:
 
 
 Task = Dialogues
-"""The name of the class in task files."""
+"""The name of ``Dialogues`` in task files."""
 
 
 class TaskSequence(Dialogues):
-    """Several tasks one after another, as in a curriculum."""
+    """Several tasks in sequence, as in a curriculum."""
 
     def __init__(self, tasks: Iterable[Dialogues], *, start: int = 0, stop: int | None = None, step: int = 1) -> None:
         super().__init__(start, stop, step)
@@ -80,12 +80,12 @@ class TaskSequence(Dialogues):
 
     @property
     def eval_type(self) -> str:
-        """The type of all tasks if they agree, or else ``mixed``: each example then has the type of its task."""
+        """The type of all tasks, or ``mixed`` if their types differ; each example then has its task's type."""
         kinds = {task.eval_type for task in self.tasks}
         return kinds.pop() if len(kinds) == 1 else "mixed"
 
     def num_examples(self) -> int:
-        """Return the number of conversations of all tasks."""
+        """Return the total number of conversations of all tasks."""
         return len(self.order)
 
     def get_example(self, index: int) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class TaskSequence(Dialogues):
         return self.tasks[part][place]
 
     def evaluate(self, conversation: dict[str, Any], assistant_response: str) -> bool | float:
-        """Raise TypeError: only the task of a conversation can evaluate it, and a run calls that task."""
+        """Raise TypeError, because only a conversation's own task can evaluate it."""
         raise TypeError("a conversation of several tasks is evaluated by its own: tasks[order[index][0]].evaluate(...)")
 
     def _ordered(self, places: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -102,7 +102,7 @@ class TaskSequence(Dialogues):
 
 
 class TaskMixture(TaskSequence):
-    """Tasks shuffled together, in a fixed order; a task listed twice has its examples twice."""
+    """Several tasks, shuffled together in a fixed order; a task that is listed twice contributes its examples twice."""
 
     SEED = 42
 
@@ -112,7 +112,7 @@ class TaskMixture(TaskSequence):
 
 
 def render_mc(question: str, letters: Sequence[str], choices: Sequence[str]) -> str:
-    r"""Return a multiple-choice question, each letter directly after its choice.
+    r"""Return a multiple-choice question with each letter directly after its choice.
 
     >>> print(render_mc("2 + 2?", "AB", ["three", "four"]))
     Multiple Choice question: 2 + 2?

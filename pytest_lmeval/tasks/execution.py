@@ -1,4 +1,4 @@
-"""Provide ``execute_code`` for task files, which uses the run's sandbox while a task is scored."""
+"""Provide ``execute_code`` for task files; while a run scores a task, the function uses the run's sandbox."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SANDBOX: ContextVar[Any] = ContextVar("_SANDBOX", default=None)
 
 @contextmanager
 def running_code_in(sandbox: Any) -> Iterator[None]:
-    """Make ``execute_code`` use ``sandbox``, at the run's level, or the best available sandbox if it is None."""
+    """Make ``execute_code`` use ``sandbox``, or the best available sandbox if ``sandbox`` is None."""
     token = _SANDBOX.set(sandbox)
     try:
         yield
@@ -26,8 +26,8 @@ def running_code_in(sandbox: Any) -> Iterator[None]:
 def execute_code(
     code: str, timeout: float = 5.0, maximum_memory_bytes: int | None = 256 * 1024 * 1024
 ) -> ExecutionResult:
-    """Run ``code`` as a script; return its ``success``, ``stdout``, ``error`` and ``timeout``.
+    """Run ``code`` as a script; return its outcome, such as ``success``, ``stdout``, ``error`` and ``timeout``.
 
-    ``timeout`` is in seconds of CPU time. Raises SandboxError if code cannot run at the run's level.
+    ``timeout`` is in seconds of CPU time. Raises SandboxError if the code cannot run at the run's sandbox level.
     """
     return execute_anywhere(code, timeout, maximum_memory_bytes, sandbox=_SANDBOX.get())

@@ -1,4 +1,4 @@
-"""Report errors of a task author's code with their file and line."""
+"""Report errors in task authors' code with file and line."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _Result = TypeVar("_Result")
 
 
 def called(field: str, function: Callable[..., _Result], *arguments: Any) -> _Result:
-    """Call a task's own ``function``; its exceptions become RecordRefused ``python_error`` of ``field``."""
+    """Call a task's own ``function``; turn its exceptions into RecordRefused ``python_error`` for ``field``."""
     try:
         return function(*arguments)
     except RecordRefused as refused:
         owner = f"{field.partition('.')[0]}."
-        # Name the innermost method of the task.
+        # Name the task's innermost method.
         inner = refused.field if refused.field.startswith(owner) else f"{owner}{refused.field}"
         raise RecordRefused(refused.rule, inner, refused.detail) from None
     except LmevalError:
@@ -29,7 +29,7 @@ def called(field: str, function: Callable[..., _Result], *arguments: Any) -> _Re
 
 
 def scored(name: str, function: Callable[..., _Result], *arguments: Any) -> _Result:
-    """Call a task's own ``function`` while an example is scored; its exceptions become ScoringError."""
+    """Call a task's own ``function`` to score an example; turn its exceptions into ScoringError."""
     try:
         return function(*arguments)
     except LmevalError:
@@ -39,7 +39,7 @@ def scored(name: str, function: Callable[..., _Result], *arguments: Any) -> _Res
 
 
 def described(error: BaseException) -> str:
-    """Return the exception's type, text and innermost place outside this package in one line."""
+    """Return a line with the exception's type, its text, and the innermost location outside this package."""
     if isinstance(error, SyntaxError) and error.filename:
         column = f", column {error.offset}" if error.offset else ""
         return f"{type(error).__name__}: {error.msg} ({portable_path(error.filename)}:{error.lineno}{column})"
@@ -48,7 +48,7 @@ def described(error: BaseException) -> str:
 
 
 def line_in(error: BaseException, path: Path) -> int:
-    """Return the innermost line of the file ``path`` in the error's traceback, or 1."""
+    """Return the innermost line number in the file ``path`` from the error's traceback, or 1."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return error.lineno or 1
     lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == str(path)]

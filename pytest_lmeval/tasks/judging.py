@@ -1,4 +1,4 @@
-"""The metric for ``METRICS`` that asks a judge, a second model, to score an answer."""
+"""Define the metric for ``METRICS`` that asks a judge, a second model, to score an answer."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from pytest_lmeval.types import Message
 
 @dataclass(frozen=True, slots=True)
 class JudgedAnswer:
-    """An answer to judge: the ``prediction``, with the user's last ``question`` and all ``messages`` before it.
+    """An answer to judge: the ``prediction``, the user's last ``question``, and all ``messages`` before the answer.
 
-    ``targets`` are the ground truth, ``extras`` is the metric context, and ``raw`` is the text before post-processing.
+    ``targets`` has the correct answers, ``extras`` is the metric context, and ``raw`` is the text before
+    post-processing.
     """
 
     question: str
@@ -30,12 +31,12 @@ class JudgedAnswer:
 
 
 class LLMJudgeScore:
-    """A judge's verdict on the answer: a number from ``SCORE_MIN`` to ``SCORE_MAX``, or one of ``LABELS``.
+    """A judge's verdict on an answer: a number from ``SCORE_MIN`` to ``SCORE_MAX``, or a label from ``LABELS``.
 
-    The score in [0, 1] is the number's position between these limits, or the value of the label. ``MODEL_KEY`` names a
-    judge for this metric in the same way as ``--lm-judge`` names the run's judge. A ``PROMPT`` may use ``{question}``,
-    ``{prediction}``, ``{reference}`` (the ground truth), ``{material}`` (all three between tags that no answer can
-    close), and ``{reply}`` (the form of the reply).
+    The score in [0, 1] is the number's position between ``SCORE_MIN`` and ``SCORE_MAX``, or the value of the label.
+    ``MODEL_KEY`` names a judge for this metric, as ``--lm-judge`` names the run's judge. A ``PROMPT`` may use
+    ``{question}``, ``{prediction}``, ``{reference}`` (the correct answers), ``{material}`` (all three between tags that
+    no answer can close), and ``{reply}`` (the required form of the reply).
     """
 
     NAME: ClassVar[str] = "llm_judge"
@@ -58,7 +59,7 @@ class LLMJudgeScore:
         return self.PROMPT.format(**given, material=tagged(given), reply=self.reply)
 
     def read(self, reply: str) -> float | None:
-        """Return the score in [0, 1] in the judge's reply, or None if it has no score."""
+        """Return the score in [0, 1] from the judge's reply, or None if the reply has no score."""
         if self.LABELS:
             label = read_label(reply, list(self.LABELS))
             return None if label is None else float(self.LABELS[label])
@@ -67,14 +68,14 @@ class LLMJudgeScore:
 
     @property
     def reply(self) -> str:
-        """The form of the reply, for prompts."""
+        """The required form of the reply, for use in prompts."""
         if self.LABELS:
             return f"exactly one of these labels: {', '.join(self.LABELS)}"
         return f"one number from {self.SCORE_MIN:g} to {self.SCORE_MAX:g}"
 
     @property
     def prompt_hash(self) -> str:
-        """A hash of everything that affects the judge's prompts: 12 hexadecimal digits."""
+        """A hash of the settings and methods that determine the judge's prompts and scores (12 hexadecimal digits)."""
         own = [_source(type(self), name) for name in ("prompt", "read")]
         parts = [self.SYSTEM_PROMPT, self.PROMPT, dict(self.LABELS), self.SCORE_MIN, self.SCORE_MAX, *own]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
@@ -85,5 +86,5 @@ def _source(kind: type[LLMJudgeScore], method: str) -> str:
         return ""
     try:
         return inspect.getsource(getattr(kind, method))
-    except (OSError, TypeError):  # it has no source file
+    except (OSError, TypeError):  # the method has no source file
         return "unknown"

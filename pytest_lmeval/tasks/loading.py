@@ -1,4 +1,4 @@
-"""Provide ``load_dataset`` and similar functions, which read local data or call the ``datasets`` library."""
+"""Provide ``load_dataset`` and similar functions that read local data or call the ``datasets`` library."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def load_dataset(path: str, name: str | None = None, *, split: str | None = None, **options: Any) -> Any:
-    """Return the rows of ``split``, or a mapping of all splits if no split is named.
+    """Return the rows of ``split``, or a mapping of all splits if ``split`` is None.
 
-    ``path`` is a file in the calling file's folder, with or without its suffix, or a subfolder with a file per split.
-    If it does not exist, ``datasets.load_dataset`` is called with all arguments. Raises RecordRefused if the data
-    cannot be read; the message has the command that installs a missing package.
+    ``path`` is a file in the calling file's folder, with or without its suffix, or a subfolder with one file per split.
+    If there is no such path, call ``datasets.load_dataset`` with all arguments. Raises RecordRefused if the data cannot
+    be read; for a missing package, the message has the command that installs it.
     """
     from pytest_lmeval.data import hub, local
 
@@ -31,9 +31,9 @@ def load_dataset(path: str, name: str | None = None, *, split: str | None = None
 
 
 def load_hub_dataset(repo_id: str, subset: str = "default", split: str = "train") -> Any:
-    """Return the rows of a split as ``load_dataset(repo_id, subset, split=split)`` does, under nanochat's name.
+    """Return the rows of a split, like ``load_dataset(repo_id, subset, split=split)``; nanochat uses this name.
 
-    In local data, a subset called ``default``, or named after the data set, needs no folder of its own.
+    In local data, a subset called ``default``, or named after the dataset, needs no subfolder.
     """
     from pytest_lmeval.data import hub, local
 
@@ -49,19 +49,19 @@ def _folder_of(calling_file: str | None) -> Path:
 
 
 class LoadedSplits(dict[str, Any]):
-    """The splits of local data by name, as ``self._load_hf_dataset`` returns them."""
+    """The splits of local data by name, which ``self._load_hf_dataset`` returns."""
 
     def filter(self, function: Callable[[dict[str, Any]], bool]) -> LoadedSplits:
-        """Return the splits with the rows for which ``function`` is true."""
+        """Return the splits with only the rows for which ``function`` returns True."""
         return LoadedSplits({split: rows.filter(function) for split, rows in self.items()})
 
 
 def splits_of(
     task: BaseTask[Any], *, path: str, name: str | None = None, split: str | None = None, **options: Any
 ) -> Any:
-    """Return the splits of a task's data, or one split, from the task file's folder or else from the hub.
+    """Return a task's splits, or the rows of ``split``, from the task file's folder or else from the hub.
 
-    Local rows are copies, which a task may change. Raises RecordRefused for the field ``DATASET_PATH`` if the data
+    Local rows are copies, so a task may change them. Raises RecordRefused for the field ``DATASET_PATH`` if the data
     cannot be read.
     """
     from pytest_lmeval.data import hub, local
@@ -74,7 +74,8 @@ def splits_of(
         if split is not None:
             return splits[split].copied()
         if splits.is_single:
-            # A single file is every split: both share rows, so an item of one split can be found in the other split.
+            # A single file serves as both splits. They share rows, so that an item of one split can be found in the
+            # other.
             used = [name for name in (task.SAMPLE_SPLIT, task.FEWSHOT_SPLIT) if name]
             return LoadedSplits(dict.fromkeys(used, splits[task.SAMPLE_SPLIT].copied()))
         return LoadedSplits({each: rows.copied() for each, rows in splits.items()})
@@ -84,9 +85,9 @@ def splits_of(
 
 
 def revision_of(task: BaseTask[Any], path: str) -> str | None:
-    """Return the revision of a dataset of the hub, from ``HF_REVISION`` or ``REVISION_LOCKFILE``, or None.
+    """Return the revision of a dataset on the hub, from ``HF_REVISION`` or ``REVISION_LOCKFILE``, or None.
 
-    A lock file is a JSON object in the task file's folder that maps each ``DATASET_PATH`` to a revision.
+    A lock file in the task file's folder holds a JSON object that maps each ``DATASET_PATH`` to a revision.
     """
     if task.HF_REVISION or task.REVISION_LOCKFILE is None:
         return task.HF_REVISION

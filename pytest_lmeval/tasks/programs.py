@@ -1,4 +1,4 @@
-"""Score whole programs by their own report, which a deceptive program could forge."""
+"""Score whole programs by what they report, which a deceptive program could forge."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if not (_result.testsRun and _result.wasSuccessful()):
 
 
 def prints_true(program: str, sandbox: Any) -> Score:
-    """Return 1.0 if the program runs to its end and the last word that it prints is ``True``, else 0.0."""
+    """Return 1.0 if the program runs to its end and the last word that it prints is ``True``, or else 0.0."""
     run = sandbox.script(program, Limits(cpu_s=LONGEST_TIMEOUT_S))
     return all_or_nothing(run, run.status == "pass" and run.stdout.split()[-1:] == ["True"], forgeable=True)
 
 
 def check_unittests(context: Extras) -> None:
-    """Raise RecordRefused unless ``test_code`` is source, and ``benchmark_timeout`` a number of seconds above 0."""
+    """Raise RecordRefused unless ``test_code`` is a source text, and ``benchmark_timeout`` is a number above 0."""
     code, limit = context["test_code"], context.get("benchmark_timeout", _USUAL_TIMEOUT_S)
     if not isinstance(code, str) or not code.strip():
         raise RecordRefused("bad_type", "test_code", f"expected unittest source, got {code!r:.80}")
@@ -38,7 +38,7 @@ def check_unittests(context: Extras) -> None:
 
 
 def passes_unittests(program: str, context: Extras, sandbox: Any) -> Score:
-    """Return 1.0 if the program passes ``test_code``, unittest source that runs after it in its process, else 0.0."""
+    """Return 1.0 if the unittest source ``test_code`` passes in the program's process, or else 0.0."""
     cpu_s = min(LONGEST_TIMEOUT_S, float(context.get("benchmark_timeout", _USUAL_TIMEOUT_S)))
     run = sandbox.script(f"{program}\n\n{context['test_code']}\n{_RUNNER}", Limits(cpu_s=cpu_s))
     return all_or_nothing(run, run.status == "pass", forgeable=True)

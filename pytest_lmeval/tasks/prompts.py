@@ -1,4 +1,4 @@
-"""Build the conversation about an item from the methods of a task class, and check their results."""
+"""Build the conversation about an item by calling a task class's methods, and check the methods' results."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ ROLES = ("system", "user", "assistant")
 
 
 class ItemSplits(Mapping[str, Sequence[Row]]):
-    """A dataset's splits as one item's methods see them; they exclude the item while its few-shots are drawn."""
+    """A dataset's splits for the methods of one item, which is excluded while its few-shot examples are drawn."""
 
     leaves_out = False
 
     @abstractmethod
     def named(self, row: Row) -> Row:
-        """Return a copy of ``row`` with the subject of the item."""
+        """Return a copy of ``row`` with the item's subject."""
 
     @contextmanager
     def without_item(self) -> Iterator[None]:
-        """Exclude the item from the splits."""
+        """Exclude the item from the splits within a ``with`` block."""
         self.leaves_out = True
         try:
             yield
@@ -40,7 +40,7 @@ class ItemSplits(Mapping[str, Sequence[Row]]):
 
 
 class Others(Sequence[Row]):
-    """All rows except one, without copies."""
+    """All rows except the row at ``left_out``; rows are not copied."""
 
     def __init__(self, rows: Sequence[Row], left_out: int) -> None:
         self._rows = rows
@@ -56,13 +56,13 @@ class Others(Sequence[Row]):
         return self._rows[place if place < self._left_out else place + 1]
 
     def drawn(self, random: Random, number: int) -> list[Row]:
-        """Draw ``number`` rows as eval-framework does: draw one more from all rows, then drop the excluded row."""
+        """Draw ``number`` rows as eval-framework does: draw one extra, then drop the excluded or the last row."""
         places = random.sample(range(len(self._rows)), number + 1)
         return [self._rows[place] for place in places if place != self._left_out][:number]
 
 
 def question_of(task: BaseTask[Any], item: Row) -> list[Message]:
-    """Return the question about an item, with the task's suffix appended to the last user message."""
+    """Return the question about an item; append the task's suffix to the last user message."""
     messages = messages_of(task, "_get_instruction_messages", item)
     if not any(message.content for message in messages):
         raise RecordRefused("bad_value", _field(task, "_get_instruction_text"), "expected a question, got no text")
@@ -75,7 +75,7 @@ def question_of(task: BaseTask[Any], item: Row) -> list[Message]:
 
 
 def conversation(task: BaseTask[Any], item: Row) -> list[Message]:
-    """Return the system prompt, the worked examples, the question and the cue, if they exist."""
+    """Return the system prompt, the few-shot examples, the question and the cue, as far as they exist."""
     messages = [*messages_of(task, "_get_example_messages", item), *question_of(task, item)]
     initial = text_of(task, "_get_initial_prompt_text", item)
     if initial:
@@ -91,7 +91,7 @@ def conversation(task: BaseTask[Any], item: Row) -> list[Message]:
 
 
 def worked_examples(task: BaseTask[Any], item: Row) -> list[Message]:
-    """Return the question and answer of each few-shot."""
+    """Return the question and answer of each few-shot example."""
     messages: list[Message] = []
     for shot in _few_shots(task, item):
         messages += messages_of(task, "_get_instruction_messages", shot)
@@ -100,12 +100,12 @@ def worked_examples(task: BaseTask[Any], item: Row) -> list[Message]:
 
 
 def messages_of(task: BaseTask[Any], method: str, item: Row) -> list[Message]:
-    """Return the messages that a method of the task returns for an item."""
+    """Return the messages that the task's ``method`` returns for an item."""
     return checked_messages(*_result(task, method, item))
 
 
 def checked_messages(field: str, given: Any) -> list[Message]:
-    """Return a result of the task's ``field`` as messages; raise RecordRefused if it has another type."""
+    """Return the result ``given`` of the method ``field`` as messages; raise RecordRefused for any other type."""
     if not isinstance(given, list | tuple):
         raise RecordRefused("bad_type", field, f"expected a list of messages, got {given!r:.80}")
     return [_message(field, each) for each in given]
@@ -120,7 +120,7 @@ def _message(field: str, given: Any) -> Message:
 
 
 def text_of(task: BaseTask[Any], method: str, item: Row) -> str:
-    """Return the text that a method of the task returns for an item; None counts as empty."""
+    """Return the text that the task's ``method`` returns for an item; None counts as empty, except for a question."""
     field, value = _result(task, method, item)
     if value is None and method != "_get_instruction_text":
         return ""
@@ -130,12 +130,12 @@ def text_of(task: BaseTask[Any], method: str, item: Row) -> str:
 
 
 def texts_of(task: BaseTask[Any], method: str, item: Row) -> tuple[str, ...]:
-    """Return the texts, at least one, that a method of the task returns for an item."""
+    """Return the texts that the task's ``method`` returns for an item; raise RecordRefused if there is no text."""
     return checked_texts(*_result(task, method, item))
 
 
 def truths_of(task: BaseTask[Any], item: Row) -> tuple[str, ...]:
-    """Return the ground truths of an item; None becomes an empty ground truth if no metric needs one."""
+    """Return an item's correct answers; None becomes an empty text if no metric needs a correct answer."""
     field, given = _result(task, "_get_ground_truth", item)
     metrics = getattr(task, "METRICS", ())
     if given is None and all(getattr(metric, "NEEDS_TARGETS", True) is False for metric in metrics):
@@ -144,7 +144,7 @@ def truths_of(task: BaseTask[Any], item: Row) -> tuple[str, ...]:
 
 
 def checked_texts(field: str, given: Any) -> tuple[str, ...]:
-    """Return a result of the task's ``field`` as texts; raise RecordRefused if it has no text."""
+    """Return the result ``given`` of the method ``field`` as texts; raise RecordRefused if it has no text."""
     texts = (given,) if isinstance(given, str) else given
     if texts is None:
         raise RecordRefused("bad_value", field, "expected text or a list of texts, got None")
@@ -154,12 +154,12 @@ def checked_texts(field: str, given: Any) -> tuple[str, ...]:
 
 
 def context_of(task: BaseTask[Any], item: Row) -> Any:
-    """Return the metric context of an item."""
+    """Return an item's metric context."""
     return checked_context(*_result(task, "_get_context", item))
 
 
 def checked_context(field: str, given: Any) -> Any:
-    """Return a result of the task's ``field`` as a metric context; raise RecordRefused if it has another type."""
+    """Return the result ``given`` of the method ``field`` if it is a metric context, or else raise RecordRefused."""
     if not (given is None or isinstance(given, BaseMetricContext | Mapping) or hasattr(given, "model_dump")):
         raise RecordRefused("bad_type", field, f"expected a BaseMetricContext or None, got {given!r:.80}")
     return given

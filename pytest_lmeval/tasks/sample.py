@@ -1,4 +1,4 @@
-"""The samples of a task class: their fields, response types and metric contexts."""
+"""Define the samples of task classes, their response types and their metric contexts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pytest_lmeval.types import Message
 
 
 class ResponseType(StrEnum):
-    """The form of an answer: generated text, or the probabilities of several continuations."""
+    """The form of an answer: generated text, or the log-probabilities of several continuations."""
 
     COMPLETION = "completion"
     LOGLIKELIHOODS = "loglikelihoods"
 
 
 class BaseMetricContext:
-    """Further inputs for an item's metrics, as annotated fields of a subclass whose values are passed by keyword.
+    """Further inputs for an item's metrics; a subclass annotates the fields, whose values are keyword arguments.
 
     A field with a default value is optional.
 
@@ -45,7 +45,7 @@ class BaseMetricContext:
                 raise TypeError(f"{name} lacks {field!r}; it has the fields {', '.join(known)}")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields and their values."""
+        """Return the fields' values by name."""
         return {field: getattr(self, field) for field in _annotated(type(self))}
 
 
@@ -53,7 +53,7 @@ class BaseMetricContext:
 class Sample:
     """A question about an item, which ``_create_samples`` returns and ``post_process_generated_completion`` receives.
 
-    The run sets ``id``, ``item``, and ``index``, the item's place in its split, from 0.
+    The run sets ``id``, ``item`` and ``index``, which is the item's position in its split, counted from 0.
     """
 
     id: str | int

@@ -1,8 +1,8 @@
-"""The classes for ``METRICS``; each represents one or several metrics, by name or as a function.
+"""Define the classes for ``METRICS``; each class names registered metrics or is a metric function.
 
-A class of your own needs ``NAME`` and ``__call__(prediction, targets, extras)``, which returns a float in [0, 1]. The
-class may have ``THRESHOLD`` (default 1.0) and ``NEEDS_SANDBOX`` (for a fourth argument that runs code). To ask a judge,
-derive it from :class:`~pytest_lmeval.tasks.judging.LLMJudgeScore`.
+Your own metric class needs ``NAME`` and ``__call__(prediction, targets, extras)``, which returns a float in [0, 1]. The
+class may have ``THRESHOLD`` (1.0 by default) and ``NEEDS_SANDBOX`` (for a fourth argument that runs code). To ask a
+judge, derive the metric class from :class:`~pytest_lmeval.tasks.judging.LLMJudgeScore`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _COMMA_AND_DOLLAR = str.maketrans("", "", ",$")
 
 
 class NamedMetrics:
-    """Registered metrics, listed in ``NAMES``; the first always applies.
+    """The registered metrics in ``NAMES``; the first metric always applies.
 
-    ``NEEDS`` maps other metrics to the field of the metric context that each needs; a metric without its field is
-    skipped.
+    ``NEEDS`` maps further metrics to the field of the metric context that each of them needs; a run skips a metric
+    whose field is missing.
     """
 
     NAMES: ClassVar[tuple[str, ...]]
@@ -32,12 +32,12 @@ class NamedMetrics:
 
     @classmethod
     def applies(cls, name: str, targets: Sequence[str], extras: Mapping[str, Any]) -> bool:
-        """Return True if the metric ``name`` applies to an item with these targets and this context."""
+        """Return True if the metric ``name`` applies to an item with the given targets and metric context."""
         return name not in cls.NEEDS or cls.NEEDS[name] in extras
 
 
 class AccuracyCompletion(NamedMetrics):
-    """The prediction equals the ground truth exactly."""
+    """Scores 1.0 if the prediction equals a correct answer exactly, or else 0.0."""
 
     NAMES = ("completion_accuracy",)
 
@@ -67,33 +67,33 @@ class Bleu(NamedMetrics):
 
 
 class SquadF1(NamedMetrics):
-    """F1 over words without articles and punctuation, and exact match of these words."""
+    """F1 over words without articles and punctuation, and exact match of the same words."""
 
     NAMES = ("squad_f1", "squad_em")
 
 
 class DropF1ExactMatch(NamedMetrics):
-    """F1 and exact match of spans, for the best answer; ``answer_tuples`` in the context lists each answer's spans."""
+    """F1 and exact match of spans, for the best correct answer; ``answer_tuples`` in the context lists the spans."""
 
     NAMES = ("drop_f1", "drop_em")
 
 
 class F1:
-    """F1 over the multisets of lowercased words, for the best ground truth."""
+    """F1 over the multisets of lowercased words, for the best correct answer."""
 
     NAME = "f1_of_words"
     THRESHOLD = 0.5
 
     def __call__(self, prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
-        """Return the F1; two empty texts score 1."""
+        """Return the F1 score; two empty texts score 1."""
         given = prediction.lower().split()
         return max((multiset_f1(given, target.lower().split()) for target in targets), default=0.0)
 
 
 class AccuracyCompletionOLMES:
-    """The prediction equals the ground truth, ignoring commas, dollars, a last dot and text up to the last ``#### ``.
+    """The share of correct answers that the prediction equals, ignoring commas, dollar signs and a final full stop.
 
-    With several ground truths, the score is the share that the prediction equals, as in OLMES.
+    As in OLMES, the metric also ignores text up to the last ``#### ``.
     """
 
     NAME = "accuracy_completion_olmes"
@@ -106,26 +106,26 @@ class AccuracyCompletionOLMES:
     @staticmethod
     def _normal(text: str) -> str:
         text = text.translate(_COMMA_AND_DOLLAR).rpartition("#### ")[2]
-        # Like $ in a pattern: also before a last line end.
+        # Like $ in a pattern, also match before a final line end.
         body, end = (text[:-1], "\n") if text.endswith("\n") else (text, "")
         return body.removesuffix(".") + end
 
 
 class MathReasoningCompletion(NamedMetrics):
-    """The answer is mathematically equal to the ground truth."""
+    """Scores 1.0 if the answer is mathematically equal to a correct answer, or else 0.0."""
 
     NAMES = ("math_equal",)
 
 
 class JSONFormat(NamedMetrics):
-    """Four metrics: the answer contains JSON, is only JSON, is valid by ``json_schema``, equals the ground truth."""
+    """Four metrics: the answer contains JSON, is only JSON, fits ``json_schema``, and equals the correct answer."""
 
     NAMES = ("is_json", "only_json", "json_schema", "json_exact")
     NEEDS: ClassVar[Mapping[str, str]] = {"json_schema": "json_schema"}
 
     @classmethod
     def applies(cls, name: str, targets: Sequence[str], extras: Mapping[str, Any]) -> bool:
-        """Skip ``json_exact`` if a target is not JSON."""
+        """Return False for ``json_exact`` if a target is not JSON; decide about other metrics by ``NEEDS``."""
         if name != "json_exact":
             return super().applies(name, targets, extras)
         from pytest_lmeval.metrics import only_json
@@ -134,44 +134,45 @@ class JSONFormat(NamedMetrics):
 
 
 class CSVFormat(NamedMetrics):
-    """The answer contains a table, with the ``separator`` and the number of ``columns`` from the context."""
+    """Three metrics: the answer contains a table, and has the context's ``separator`` and number of ``columns``."""
 
     NAMES = ("has_csv", "csv_separator", "csv_columns")
     NEEDS: ClassVar[Mapping[str, str]] = {"csv_separator": "separator", "csv_columns": "columns"}
 
 
 class AccuracyLoglikelihood(NamedMetrics):
-    """The most probable completion is the ground truth."""
+    """Scores 1.0 if the most probable completion is the correct answer, or else 0.0."""
 
     NAMES = ("accuracy_loglikelihood",)
 
 
 class AccuracyNormLoglikelihood(NamedMetrics):
-    """The completion with the highest log-probability per character is the ground truth, as in eval-framework."""
+    """Scores 1.0 if the completion with the highest log-probability per character is correct, or else 0.0."""
 
     NAMES = ("accuracy_norm_loglikelihood",)
 
 
 class BitsPerByteLoglikelihood(NamedMetrics):
-    """The mean probability of a byte of the ground truth, 2 ** -(bits per byte); higher is better."""
+    """The mean probability of a byte of the correct answer, ``2 ** -(bits per byte)``; higher is better."""
 
     NAMES = ("byte_probability",)
 
 
 class CodeExecutionPassAtOne:
-    """1.0 if the program meets every test case, else 0.0.
+    """Scores 1.0 if the program passes every test case, or else 0.0.
 
-    The metric context has ``test_cases``: Python expressions or ``assert`` statements; ``[arguments..., expected]``
-    lists or ``{"input", "output"}`` objects for the function ``entry_point``; or the source of a ``check(candidate)``.
-    ``timeout_s`` is in CPU seconds, 3 by default. Instead, the context may have ``test_code``, unittest source that
-    runs after the program, and ``benchmark_timeout``.
+    ``test_cases`` in the metric context may be Python expressions or ``assert`` statements, or the source of a
+    ``check(candidate)``. Test cases may also be ``[arguments..., expected]`` lists or ``{"input", "output"}`` objects
+    for the function ``entry_point``. ``timeout_s`` is the limit in CPU seconds, 3 by default. Instead of
+    ``test_cases``, the context may have ``test_code``, unittest source that runs after the program, and
+    ``benchmark_timeout``.
     """
 
     NAME = "code_pass_at_one"
     NEEDS_SANDBOX = True
 
     def __call__(self, prediction: str, targets: Sequence[str], extras: Mapping[str, Any], sandbox: Any) -> Score:
-        """Return the score of the code block in ``prediction``, or of the whole text; ``test_code`` gets the text."""
+        """Score the code block in ``prediction``, or the whole text if it has no code block."""
         if "test_code" in extras:
             from pytest_lmeval.tasks.programs import passes_unittests
 
@@ -187,7 +188,7 @@ class CodeExecutionPassAtOne:
 
     @staticmethod
     def check(extras: Mapping[str, Any]) -> None:
-        """Raise RecordRefused if the context has no valid test cases."""
+        """Raise RecordRefused if the metric context has no valid test cases."""
         if "test_code" in extras:
             from pytest_lmeval.tasks.programs import check_unittests
 
@@ -205,14 +206,14 @@ class CodeExecutionPassAtOne:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Expressions that must be true, or otherwise the extras of a compact ``code_exec`` record."""
+    """The expressions that must be true, or else the extras of a compact ``code_exec`` record."""
 
     expressions: tuple[str, ...] = ()
     extras: Mapping[str, Any] = field(default_factory=dict)
 
 
 def plan_test_cases(context: Mapping[str, Any]) -> Plan:
-    """Return the plan of ``context["test_cases"]``; raise RecordRefused if they are not valid.
+    """Return the plan for ``context["test_cases"]``; raise RecordRefused if the test cases are not valid.
 
     >>> plan_test_cases({"test_cases": ["assert add(1, 2) == 3", "add(0, 0) == 0"]}).expressions
     ('add(1, 2) == 3', 'add(0, 0) == 0')
@@ -242,7 +243,7 @@ def _source(text: str, context: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _expression(text: str) -> str | None:
-    """Return the expression in ``text``, which may be an assertion; None if there is more than one statement."""
+    """Return the expression, or an assertion's condition, in ``text``; return None unless it is the only statement."""
     try:
         body = ast.parse(textwrap.dedent(text).strip()).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

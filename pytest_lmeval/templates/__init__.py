@@ -1,5 +1,5 @@
-"""Untrusted Jinja templates from task files, filled with data-set rows and model output.
+"""Render untrusted Jinja templates from task files with data-set rows and model outputs.
 
-A template sees plain data and returns text, within limits on size and work. Values of variables are never parsed as
+A template sees plain data and returns text, within limits on size and work. The values of variables are never parsed as
 templates.
 """

@@ -1,4 +1,4 @@
-"""The Jinja environment: a sandbox of plain data, few filters, and limits on growth."""
+"""Define the Jinja environment: a sandbox with plain data, few filters, and limits on the size of values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MAX_POWER = 64
 
 
 class _Missing(StrictUndefined):
-    """A missing value: any use of it raises an error that names the known values."""
+    """A missing value, whose use raises an error that suggests known names."""
 
     __slots__ = ()
 
@@ -43,18 +43,18 @@ class _Missing(StrictUndefined):
 
 
 class TemplateEnvironment(ImmutableSandboxedEnvironment):
-    """Allows only the attributes in this module; an element of a mapping precedes a method with the same name."""
+    """Allows only the attributes that this module lists; an element of a mapping hides a method with the same name."""
 
     intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%", "**"})
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """Return the element ``attribute`` of a mapping, or else ``obj.attribute``."""
+        """Return the element ``attribute`` of a mapping, or else the attribute of ``obj`` with this name."""
         if isinstance(obj, dict) and attribute in obj:
             return obj[attribute]
         return super().getattr(obj, attribute)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """Return True if templates may see the attribute."""
+        """Return True if templates may access the attribute."""
         if isinstance(obj, LoopContext):
             return attr in _LOOP
         return attr in _METHODS.get(type(obj), frozenset())
@@ -68,7 +68,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         return obj is self.globals["range"] or name in _METHODS.get(type(owner), frozenset())
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805  # a template's own keyword may be called self
-        """Call a function or method from a template, unless its result would be too large."""
+        """Call a function or method for a template; raise an error if its result would be too large."""
         if isinstance(__obj, Undefined):
             return __obj()  # raises the error of the undefined value
         if not __self.is_safe_callable(__obj):
@@ -80,7 +80,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         return super().call(__context, __obj, *args, **kwargs)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """Return ``left operator right``, unless the result would be too large."""
+        """Return ``left operator right``; raise an error if the result would be too large."""
         budget_of(context).step()
         for value in (left, right):
             if not isinstance(value, (*_PLAIN, Undefined)):
@@ -113,7 +113,7 @@ def _is_small(value: Any) -> bool:
 
 
 def make_environment() -> TemplateEnvironment:
-    """Return a new environment."""
+    """Return a new environment with the allowed functions and filters."""
     environment = TemplateEnvironment(undefined=_Missing, autoescape=False, cache_size=0)
     environment.globals = {"range": environment.globals["range"]}
     environment.filters = dict[str, Callable[..., Any]](FILTERS)

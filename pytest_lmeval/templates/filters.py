@@ -1,4 +1,4 @@
-"""The filters of templates, and their limits on steps, characters, memory and time."""
+"""Define the filters of templates, and limits on steps, characters, memory and time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from jinja2.filters import FILTERS as JINJA_FILTERS
 from jinja2.runtime import Context, Undefined
 
 MEMORY, BUDGET = " memory", " budget"
-"""The variables for the memory budget of an example and for the budget of a rendering; no template can spell them."""
+"""The variables for the memory budget of an example and the budget of a rendering; no template can write their
+names."""
 
 MAX_STEPS = 100_000
 MAX_CHARS = 4 << 20
@@ -32,12 +33,12 @@ class LimitReached(Exception):
 
 @dataclass(slots=True)
 class MemoryBudget:
-    """The remaining memory for values that all templates of one example create."""
+    """The remaining memory for the values that an example's templates create."""
 
     bytes: int = MAX_BYTES
 
     def take(self, size: int) -> None:
-        """Count a value of ``size`` bytes."""
+        """Subtract the size of a value in bytes; raise LimitReached if the memory is used up."""
         self.bytes -= size
         if self.bytes < 0:
             raise LimitReached(f"more than {MAX_BYTES >> 20} MiB of text and lists in the templates of one example")
@@ -45,7 +46,7 @@ class MemoryBudget:
 
 @dataclass(slots=True)
 class RenderBudget:
-    """The remaining limits of one rendering; steps are limited first, so that templates stop at the same place."""
+    """The remaining limits of one rendering; the limit on steps stops a template at the same place in each run."""
 
     memory: MemoryBudget = field(default_factory=MemoryBudget)
     steps: int = MAX_STEPS
@@ -53,7 +54,7 @@ class RenderBudget:
     writes_null: bool = False
 
     def step(self) -> None:
-        """Count one iteration, call or operation."""
+        """Count one iteration, call or operation; raise LimitReached if steps or time are used up."""
         self.steps -= 1
         if self.steps < 0:
             raise LimitReached(f"more than {MAX_STEPS:,} steps")
@@ -61,7 +62,7 @@ class RenderBudget:
             raise LimitReached(f"more than {MAX_SECONDS:g} seconds")
 
     def made(self, value: Any) -> Any:
-        """Count a new value without the values in it; return it."""
+        """Count the memory of a new value, but not of the values in it; return the value."""
         if isinstance(value, str):
             self.memory.take(_text_bytes(value))
         elif isinstance(value, Mapping | list | tuple):
@@ -69,25 +70,25 @@ class RenderBudget:
         return value
 
     def made_throughout(self, value: Any) -> Any:
-        """Count a new value with the values in it; return it."""
+        """Count the memory of a new value and of all values in it; return the value."""
         self.memory.take(sum(_text_bytes(each) if isinstance(each, str) else _ELEMENT_BYTES for each in _parts(value)))
         return value
 
     def iterate(self, values: Iterable[Any]) -> Iterator[Any]:
-        """Yield ``values``, counting one step for each."""
+        """Yield ``values``, and count one step for each value."""
         for value in values:
             self.step()
             yield value
 
 
 def budget_of(context: Context) -> RenderBudget:
-    """Return the budget of the rendering of ``context``."""
+    """Return the budget of the rendering to which ``context`` belongs."""
     budget: RenderBudget = context[BUDGET]
     return budget
 
 
 def written(value: Any) -> Any:
-    """Return a value that is to become text; raise UndefinedError for null, which would become the word None."""
+    """Return a value that will become text; raise UndefinedError for null, which would become the word "None"."""
     if value is None:
         raise UndefinedError("the value is null, which has no text; give one, as in {{ value or 'unknown' }}")
     return value
@@ -100,9 +101,9 @@ def check_size(characters: int) -> None:
 
 
 def weigh(value: Any) -> int:
-    """Return the number of characters of ``value`` as text; raise LimitReached beyond MAX_CHARS or MAX_ELEMENTS.
+    """Estimate the length of ``value`` as text; raise LimitReached above MAX_CHARS or MAX_ELEMENTS.
 
-    Count a value as often as it occurs: nested lists that share elements are small in memory and endless as text.
+    Count a value each time it occurs: nested lists that share elements are small in memory, but huge as text.
     """
     if type(value) is str and len(value) < MAX_CHARS:
         return 1 + len(value)
@@ -118,7 +119,7 @@ def weigh(value: Any) -> int:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """Yield a value and the elements in it, on all levels."""
+    """Yield a value and all elements in it, at any depth."""
     waiting = [value]
     while waiting:
         each = waiting.pop()
@@ -150,7 +151,7 @@ _OF_TEXT = ("capitalize", "lower", "title", "trim", "upper", "wordcount")
 
 
 def guarded(name: str, owner: str, arguments: Sequence[Any], budget: RenderBudget) -> str:
-    """Return ``owner.join(...)`` or ``owner.replace(...)``, unless the result would be too large."""
+    """Return ``owner.join(...)`` or ``owner.replace(...)``; raise LimitReached if the result would be too large."""
     if name == "join":
         return _join(arguments[0] if arguments else (), owner, budget)
     return _replace(owner, *arguments)
@@ -209,7 +210,7 @@ def _replace_filter(context: Context, text: Any, old: str, new: str, count: int 
 
 
 def _tojson(value: Any, indent: int | None = None) -> str:
-    """Return JSON for prompts: it is not escaped for HTML, and contains characters beyond ASCII unchanged."""
+    """Return JSON for prompts, without HTML escapes and with non-ASCII characters unchanged."""
     if isinstance(value, Undefined):
         str(value)
     if indent is not None and not 0 <= indent <= 8:
@@ -219,7 +220,7 @@ def _tojson(value: Any, indent: int | None = None) -> str:
 
 
 def _hash(value: Any) -> str:
-    """Return a hash of twelve characters that identifies a value, such as a row without an id."""
+    """Return a 12-character hash that identifies a value, such as a row without an id."""
     return sha256(_tojson(value).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
@@ -248,7 +249,7 @@ def _round(value: float, precision: int = 0, method: str = "common") -> float:
 
 def _sum(values: Iterable[Any]) -> Any:
     numbers = [*values]
-    # A sum of lists or texts would grow with every step.
+    # Refuse lists and texts, because their sum would grow with every step.
     if others := [type(value).__name__ for value in numbers if not isinstance(value, int | float)]:
         raise TypeError(f"sum adds numbers, got {others[0]}")
     return sum(numbers)
@@ -276,13 +277,13 @@ def _shown(value: Any) -> Any:
         return value
     if callable(value):
         raise TypeError("a method is not a value; put () after its name to call it")
-    # Cells of a data set with bytes have the attribute.
+    # Data-set cells that hold bytes have the attribute ``no_text``.
     raise TypeError(getattr(value, "no_text", "a lazy list is not text; end the expression in |list or |join"))
 
 
 @pass_context
 def _iterate(context: Context, values: Any) -> Any:
-    # Keep a list a list, so that a loop over it knows its length.
+    # Return a list for values with a length, so that a loop knows how many values there are.
     budget = budget_of(context)
     if isinstance(values, Undefined):
         return values

@@ -1,8 +1,8 @@
-"""Fill in ``<< config.key >>``, the parameters of a task, before the rest of the file is read.
+"""Replace the placeholders ``<< config.key >>`` with a task's parameters before the rest of the file is read.
 
-Values are always data. In the text of a template, a value becomes text that is not parsed again. In a string of an
-expression, it is escaped. Elsewhere in an expression, a number, a boolean or a list becomes a literal, and text must be
-a name, as in ``sample.<< config.column >>``. No value can add an expression.
+Values are always data. In the text of a template, a value becomes text that is not parsed again. In a string within an
+expression, the value is escaped. Elsewhere in an expression, a number, a boolean or a list becomes a literal, and a
+text must be a name, as in ``sample.<< config.column >>``. No value can add an expression.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _WORDS = frozenset(
 
 
 class PlaceholderError(ValueError):
-    """A placeholder for an unknown parameter, or a value that is not valid in the place of its placeholder."""
+    """A malformed placeholder, a placeholder for an unknown parameter, or a value that is not valid in its place."""
 
 
 def placeholders(text: str) -> list[str]:
-    """Return the keys of the parameters in ``text``; raise PlaceholderError for a malformed placeholder."""
+    """Return the keys of the placeholders in ``text``; raise PlaceholderError for a malformed placeholder."""
     rest = _PLACEHOLDER.sub("", text)
     if broken := _BROKEN.search(rest):
         raise PlaceholderError(f"{broken[0].strip()!r} is not closed, or has no key; expected << config.key >>")
@@ -38,7 +38,7 @@ def placeholders(text: str) -> list[str]:
 
 
 def fill_value(text: str, values: Mapping[str, Any]) -> Any:
-    """Return ``text`` with its placeholders filled; if it is only a placeholder, return the value itself."""
+    """Return ``text`` with its placeholders replaced; if ``text`` is a single placeholder, return the value itself."""
     keys = placeholders(text)
     if not keys:
         return text
@@ -48,7 +48,7 @@ def fill_value(text: str, values: Mapping[str, Any]) -> Any:
 
 
 def fill_template(text: str, values: Mapping[str, Any]) -> str:
-    """Return the template ``text`` with each placeholder filled in the form that its place requires."""
+    """Return the template ``text`` with each placeholder replaced by its value, in the form that its place requires."""
     keys = placeholders(text)
     if not keys:
         return text
@@ -111,7 +111,7 @@ def _literal(value: Any) -> str:
 
 
 def _escaped(text: str) -> str:
-    # Jinja reads the escapes of a Python string.
+    # Jinja interprets the same escapes as a Python string.
     return text.encode("unicode_escape").decode("ascii").replace('"', '\\"').replace("'", "\\'")
 
 

@@ -1,4 +1,4 @@
-"""Rewrite the syntax tree of a template: refuse all but known harmless nodes, and guard nodes that can grow."""
+"""Rewrite a template's syntax tree: refuse all nodes except known harmless ones, and guard nodes that can grow."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _ALLOWED = """
     Getitem Getattr Slice Concat Compare Operand BinExpr UnaryExpr
 """
 _ALLOWED_NODES = tuple(getattr(nodes, name) for name in _ALLOWED.split())
-# Python allows 20 nested loops in a function, and 100 levels of indentation.
+# Python allows only 20 nested loops in a function, and 100 levels of indentation.
 _DEEPEST_LOOPS = 16
 _DEEPEST_BLOCKS = 40
-# Filters and methods that return an existing value.
+# Filters and methods that return an existing value, not a new one.
 _PASSING = frozenset({"cycle", "d", "default", "first", "get", "items", "keys", "last", "max", "min", "values"})
 
 
 def guard(template: nodes.Template) -> nodes.Template:
-    """Return the template with limits on its loops and values; raise TemplateSyntaxError for a refused node."""
+    """Return the template with guards on its loops and values; raise TemplateSyntaxError for a refused node."""
     _check_depth(template)
     for node in template.find_all(nodes.Node):
         if not isinstance(node, _ALLOWED_NODES):
@@ -47,9 +47,9 @@ def _check_depth(template: nodes.Template) -> None:
 
 
 def references(template: nodes.Template) -> Iterator[tuple[str, ...]]:
-    """Yield the names that the template looks up, each with the constant attributes after it."""
+    """Yield each name that the template looks up, with the constant attributes that follow it."""
     covered: set[int] = set()
-    # Outer nodes come before the nodes in them.
+    # Outer nodes come before inner nodes.
     for node in template.find_all((nodes.Getattr, nodes.Getitem, nodes.Name)):
         if id(node) in covered:
             continue
@@ -73,7 +73,7 @@ def _attribute(node: nodes.Getattr | nodes.Getitem) -> list[str]:
 
 
 class _Guard(NodeTransformer):
-    """Wraps nodes that can repeat or grow in filters that no template can name."""
+    """Wraps nodes that can repeat or grow in guard filters, which no template can name."""
 
     def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802  # jinja2 finds it by this name
         self.generic_visit(node)

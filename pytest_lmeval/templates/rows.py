@@ -1,7 +1,7 @@
-"""Templates over the columns of a row: they make prompts, targets and ids from data.
+"""Define templates that make prompts, targets and ids from the columns of a row.
 
-Templates are written in the sandboxed Jinja of declarative tasks. Columns are variables; ``row["First name"]`` is a
-column whose name is not a valid variable.
+The templates use the sandboxed Jinja of declarative tasks. Each column is a variable; a column whose name is not a
+valid variable is written ``row["First name"]``.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _FUNCTIONS = frozenset({"range"})
 
 @dataclass(frozen=True, slots=True)
 class RowTemplate:
-    """A compiled template; messages call it ``field``, the key of the template."""
+    """A compiled template; ``field`` is the key by which messages name the template."""
 
     field: str
     template: Template
 
     @classmethod
     def of(cls, source: str, field: str) -> RowTemplate:
-        """Return the template of ``source``; raise RecordRefused if it is not valid."""
+        """Compile the template ``source``; raise RecordRefused if it is not valid."""
         from pytest_lmeval.templates.template import TemplateFault, compile_template
 
         try:
@@ -38,15 +38,15 @@ class RowTemplate:
 
     @property
     def templates(self) -> Iterator[RowTemplate]:
-        """The template itself, as of a prompt that may have several."""
+        """Only this template; a prompt of several parts may have several templates."""
         yield self
 
     def used(self, columns: Collection[str]) -> set[str]:
-        """Return the names of all columns that the template uses; ``columns`` are the known ones."""
+        """Return the names of all columns that the template uses; ``columns`` has the known columns."""
         return _columns_of(self.template.names, columns)
 
     def check_columns(self, columns: Collection[str]) -> None:
-        """Raise RecordRefused for an unknown column, and for text that is only the name of a column."""
+        """Raise RecordRefused for an unknown column, or if the template is only the name of a column."""
         source = self.template.source.strip()
         name = source[1:-1] if source.startswith("{") and source.endswith("}") else source
         if name.strip() in columns:
@@ -58,11 +58,11 @@ class RowTemplate:
                 raise RecordRefused("bad_value", self.field, f"there is no column {name!r}{instead}")
 
     def fill(self, row: Mapping[str, Any]) -> str:
-        """Return the text for ``row``; raise RecordRefused for a missing column, and for an empty column used alone."""
+        """Return the text for ``row``; raise RecordRefused if a column is missing, or used alone but empty."""
         return str(self._filled(row, self.template.render))
 
     def value(self, row: Mapping[str, Any]) -> Any:
-        """Return the value for ``row`` if the template is one expression, else its text; raise as :meth:`fill`."""
+        """Return the template's value for ``row``, or its text if it is not one expression; raise as :meth:`fill`."""
         return self._filled(row, self.template.value)
 
     def _filled(self, row: Mapping[str, Any], fill: Callable[[Mapping[str, Any]], Any]) -> Any:
@@ -90,13 +90,13 @@ class RowTemplate:
 
 @dataclass(frozen=True, slots=True)
 class RowValue:
-    """A value in which every text with an expression, at any depth, is a template."""
+    """A value in which each text with an expression, at any depth, is a template."""
 
     value: Any
 
     @classmethod
     def of(cls, value: Any, field: str) -> RowValue:
-        """Return the value with its templates compiled; raise RecordRefused for an invalid one."""
+        """Compile the templates in ``value``; raise RecordRefused for an invalid template."""
         return cls(_with_templates(value, field))
 
     @property
@@ -111,13 +111,13 @@ class RowValue:
 
 @dataclass(frozen=True, slots=True)
 class PartsTemplate:
-    """A prompt of several parts: texts, and objects for media, whose values are templates, too."""
+    """A prompt of several parts: texts, and objects for media, whose values are also templates."""
 
     parts: Sequence[RowTemplate | RowValue]
 
     @classmethod
     def of(cls, given: Sequence[Any], field: str) -> PartsTemplate:
-        """Return the prompt with its templates compiled; raise RecordRefused for an invalid one."""
+        """Compile the templates in the parts of a prompt; raise RecordRefused for an invalid template."""
         named = [(part, f"{field}[{number}]") for number, part in enumerate(given)]
         return cls([(RowTemplate if isinstance(part, str) else RowValue).of(part, name) for part, name in named])
 
@@ -133,7 +133,7 @@ class PartsTemplate:
 
 
 def walked(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Return ``value`` with ``change`` applied to each element that is neither a list nor a mapping, at any depth."""
+    """Return ``value`` with ``change`` applied to each element, at any depth, that is neither a list nor a mapping."""
     if isinstance(value, list):
         return [walked(each, change) for each in value]
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Compile a template once, and render it for every row."""
+"""Compile a template once, and render it for each row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RESULT = "lmeval_result"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dialect:
-    """The options of one format: further filters, and whether to keep a last line end and to write null as None."""
+    """The template options of a format: more filters, whether to keep a last line end, and whether to write null."""
 
     filters: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     keeps_line_end: bool = False
@@ -31,14 +31,14 @@ USUAL = Dialect()
 
 
 class TemplateFault(Exception):
-    """A template that cannot be parsed, or cannot be filled with this row."""
+    """A template cannot be parsed, or cannot be rendered with a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template; ``names`` are its variables, each with the constant attributes after it.
+    """A compiled template; ``names`` has its variables, each with the constant attributes that follow it.
 
-    ``alone`` are variables that the template writes unchanged. ``tolerates_missing`` is True if the template tests
+    ``alone`` has the variables that the template writes unchanged. ``tolerates_missing`` is True if the template tests
     whether a variable is defined, or has a default for a missing variable.
     """
 
@@ -51,9 +51,9 @@ class Template:
     _value: JinjaTemplate | None
 
     def render(self, variables: Mapping[str, Any]) -> str:
-        """Return the template filled with ``variables``; raise TemplateFault if that fails.
+        """Render the template with ``variables``; raise TemplateFault if that fails.
 
-        Renderings whose variables have the same `MemoryBudget` under ``MEMORY`` share it.
+        Renderings share a memory budget if their variables have the same `MemoryBudget` under ``MEMORY``.
         """
         budget = self._budget(variables)
         try:
@@ -71,7 +71,7 @@ class Template:
             raise TemplateFault(self._shown(error)) from None
 
     def value(self, variables: Mapping[str, Any]) -> Any:
-        """Return the value of a template that is one expression, ``{{ x }}``, or else its text; raise TemplateFault."""
+        """Return the value of a template that is one expression, or else its text; raise TemplateFault on failure."""
         if self._value is None:
             return self.render(variables)
         try:
@@ -86,7 +86,7 @@ class Template:
             raise TemplateFault(self._shown(error)) from None
 
     def _budget(self, variables: Mapping[str, Any]) -> RenderBudget:
-        """Return the budget of a rendering; its memory is what other templates of the example have not used."""
+        """Return the budget of a rendering, with the memory that the example's other templates have not used."""
         memory = variables.get(MEMORY)
         shared = memory if isinstance(memory, MemoryBudget) else MemoryBudget()
         return RenderBudget(shared, writes_null=self._dialect.writes_null)
@@ -99,7 +99,7 @@ class Template:
 
 @lru_cache(maxsize=4096)
 def compile_template(source: str, dialect: Dialect = USUAL) -> Template:
-    """Return the template of ``source``; if it is not valid, raise TemplateFault with the line of the fault."""
+    """Compile ``source``; raise TemplateFault that describes the fault if it is not a valid template."""
     environment = make_environment()
     environment.keep_trailing_newline = dialect.keeps_line_end
     environment.filters.update(dialect.filters)
@@ -115,7 +115,7 @@ def compile_template(source: str, dialect: Dialect = USUAL) -> Template:
     except TemplateSyntaxError as error:
         raise TemplateFault(f"line {error.lineno} of the template: {error.message}") from None
     except (MemoryError, RecursionError, SyntaxError, ValueError) as error:
-        # Python's own compiler has limits, too.
+        # Python's own compiler also has limits.
         raise TemplateFault(f"not a valid template: {error}") from None
 
 

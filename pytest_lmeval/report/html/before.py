@@ -51,7 +51,7 @@ def _flips(
     comparison: Mapping[str, Any] | None,
     baseline: Mapping[tuple[str, str], ExampleResult],
 ) -> Flips:
-    """Return the examples that got worse or better, according to the comparison or else to the baseline's results."""
+    """Return the examples that got worse or better, by the comparison or else by the baseline's results."""
     if comparison is not None:
         return {**_named(comparison, "better"), **_named(comparison, "worse")}
     if not baseline:

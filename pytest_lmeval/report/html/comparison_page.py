@@ -113,7 +113,8 @@ class _Across(NamedTuple):
 def columns_data(overview: Mapping[str, Any], columns: Sequence[Compared]) -> ReportData:
     """Return the page's data; ``overview`` describes the models, and ``columns`` has their results.
 
-    If the page cannot hold all examples, first drop those with equal results; count the dropped examples of each task.
+    If the page cannot hold all examples, drop examples with equal results first. Count the dropped examples of each
+    task.
     """
     tasks = _tasks(columns)
     held, starts = [*tasks.values()], [*map(_start, tasks.values())]
@@ -202,7 +203,7 @@ def _encoded_row(row: _Across, start: PromptStart) -> str:
 
 
 def _beside(fields: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a column's fields that differ from the ``shared`` fields; use None for a shared field that it lacks."""
+    """Return a column's fields that differ from the ``shared`` fields; a shared field that is missing is None."""
     own = {name: value for name, value in fields.items() if shared.get(name, _NOTHING) != value}
     return own if shared.keys() <= fields.keys() else {**own, **{name: None for name in shared if name not in fields}}
 
@@ -222,7 +223,7 @@ def _tally(task: str, rows: Sequence[_Across], chosen: Mapping[int, str]) -> dic
 
 
 def _flips(rows: Sequence[_Across]) -> list[dict[str, int]]:
-    """Count the examples that each model did not pass, and those that only it or only the best model passed."""
+    """For each model, count failed examples, and examples that only this model or only the best model passed."""
     columns = [list(map(_passes, results)) for results in zip(*(row.results for row in rows), strict=True)]
     # The first column is the best model, so compare it with the second model.
     beside = [columns[min(1, len(columns) - 1)], *columns[:1] * (len(columns) - 1)]

@@ -116,7 +116,7 @@ def sentence(board: Row, comparison: Row | None) -> str:
 
 
 def short_labels(labels: Sequence[str]) -> list[dict[str, str]]:
-    """Return ``{"short": ...}`` for each long label and ``{}`` for others; different labels stay different."""
+    """Return ``{"short": ...}`` for each long label and ``{}`` for each short label; keep the labels distinct."""
     short = Screen().names(labels, _LABEL)
     return [{} if one == label else {"short": one} for label, one in zip(labels, short, strict=True)]
 
@@ -154,7 +154,7 @@ def _tasks(names: Iterable[str], results: Iterable[ExampleResult]) -> dict[str, 
 
 
 def common_start(results: Sequence[ExampleResult]) -> PromptStart:
-    """Return the common beginning of all prompts, or an empty one if it is too short to store separately."""
+    """Return the common beginning of all prompts if it is long enough to store separately, or else ``NO_START``."""
     # The few-shot examples that a task's prompts share are often nine tenths of a ledger.
     if len(results) < 2:
         return NO_START

@@ -26,7 +26,7 @@ NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 def urgency(result: ExampleResult, flip: Flip) -> int:
-    """Return an example's rank; if the page cannot hold all examples, it embeds those with the lowest ranks."""
+    """Return an example's rank; a page that cannot hold all examples embeds the examples with the lowest ranks."""
     status = result.outcome.status
     reasons = (
         flip == "worse",

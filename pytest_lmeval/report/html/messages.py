@@ -21,7 +21,7 @@ def shown_messages(messages: Sequence[Message]) -> Sequence[object]:
 
 
 def common_messages(results: Sequence[ExampleResult], shortest: int) -> tuple[Message, ...]:
-    """Return the messages with which all prompts begin, or none if they have fewer than ``shortest`` characters."""
+    """Return the messages with which all prompts begin, or ``()`` if these have fewer than ``shortest`` characters."""
     common = results[0].question.messages
     for result in results:
         pairs = zip(common, result.question.messages, strict=False)

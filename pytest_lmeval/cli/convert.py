@@ -1,4 +1,4 @@
-"""``lmeval convert KIND SRC -o DEST``: convert a published data set to task files and recordings to replay."""
+"""``lmeval convert KIND SRC -o DEST``: convert a published data set to task files, and outputs to replay files."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def apply_limits(paths: Iterable[Path]) -> None:
 
 
 def _trusted_paths(file: Path | None, given: object) -> tuple[Path, ...] | None:
-    """Return the folders in ``lm_trusted_paths``; None if the option is unset, so that every folder is trusted."""
+    """Return the folders in ``lm_trusted_paths``, or None if the option is unset, so that every folder is trusted."""
     if given is None or file is None:
         return None
     named = shlex.split(given, comments=True) if isinstance(given, str) else given

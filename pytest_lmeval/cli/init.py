@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _ask(options: argparse.Namespace) -> None:
-    """Ask for the model and the tested application or questions if the command runs in a terminal."""
+    """In a terminal, ask for the model, and for a file of questions or an application to test."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return
     show(["Where is the model? " + ", ".join(KINDS)])

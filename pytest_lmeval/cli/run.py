@@ -1,4 +1,4 @@
-"""``lmeval run [ARGUMENT...]``: run pytest with an exit code that a project's code cannot turn into 0."""
+"""``lmeval run [ARGUMENT...]``: run pytest so that a project's code cannot turn a failure into exit code 0."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run pytest in a separate process; return its exit code, or, instead of 0, the code that the run recorded."""
+    """Run pytest in a separate process; return its exit code, but 0 only if the run also recorded an exit code of 0."""
     if options.arguments in (["-h"], ["--help"]):
         print(options.help(), end="")
         return 0

@@ -44,7 +44,7 @@ class Project:
 
     @property
     def folders(self) -> list[Path]:
-        """The project's task folders, from the ini option ``lm_task_paths`` (default: ``tasks``)."""
+        """The project's task folders, from the ini option ``lm_task_paths``, which defaults to ``tasks``."""
         file, options = pytest_options([Path.cwd()])
         given: Any = options.get("lm_task_paths", "tasks")
         names = given if isinstance(given, list) else str(given).split()

@@ -168,7 +168,7 @@ def _json_of_harness(found: FolderCheck) -> Mapping[str, Any]:
 class _Checked:
     """The results of a check.
 
-    ``not_tasks`` maps files to the reasons why they are no tasks, and ``empty`` lists the folders without tasks.
+    ``not_tasks`` maps files to the reasons why they are not tasks, and ``empty`` lists the folders without tasks.
     ``config`` lists faults of the parameter file. ``lacking`` lists the packages that tasks need and that are not
     installed.
     """

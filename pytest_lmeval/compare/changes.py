@@ -119,7 +119,7 @@ def _families(groups: Mapping[str, Sequence[Pair]]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """The ``tests`` that share one part of alpha; each of ``models`` models splits its alpha into ``parts`` parts."""
+    """The ``tests`` that have the level ``share`` together, which is alpha divided by ``models`` and by ``parts``."""
 
     share: float
     tests: int

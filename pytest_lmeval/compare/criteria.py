@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.compare.pairing import Pair
 
 PAIR_BY = ("content", "id")
-"""How to pair results with the same task and id: by equal content hashes, or (``id``) by equal scoring hashes."""
+"""The ways to pair results with the same task and id: by equal content hashes, or by equal scoring hashes (``id``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Criteria:
 
     A regression is a drop that is significant at ``alpha`` and larger than ``tolerance``. ``alpha`` is the probability
     that a run without any change raises a false alarm. With ``strict``, a single example that passed before and does
-    not pass now is also a regression. ``exact`` has the same effect, but ignores pairs with different prompts; it is
+    not pass now is also a regression. ``exact`` has the same effect, but ignores pairs with different prompts. It is
     for adapters that always give the same answer to the same prompt. ``pair_by`` is one of PAIR_BY. ``models`` is the
     number of models in the run, which share ``alpha``.
     """

@@ -32,7 +32,7 @@ class Difference:
     """The changes from one run to another.
 
     ``scores`` maps each task to its scores in both runs, and ``overall`` has the overall scores. ``decision`` is the
-    gate's decision on the new run, with the old run as its baseline; the decision is None if a file has no per-example
+    gate's decision on the new run, with the old run as its baseline. The decision is None if a file has no per-example
     records. ``notes`` give reasons to doubt the difference.
     """
 
@@ -51,7 +51,7 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """The gate's verdict, ``improvement`` for a passing run that is better, or "" without a comparison."""
+        """The verdict on the new run, ``improvement`` if the run passes and is better, or "" without a comparison."""
         if self.decision is None or self.comparison is None:
             return ""
         better = self.decision.verdict == "pass" and self.comparison.verdict == "improvement"

@@ -42,7 +42,7 @@ class Entrant:
 
 @dataclass(frozen=True, slots=True)
 class AskedExamples:
-    """The examples of all runs: ``scored`` by at least one run, or ``failed`` in some runs and scored by no run."""
+    """The examples of all runs; ``scored`` has the examples with a score in some run, ``failed`` the other examples."""
 
     scored: frozenset[Key]
     failed: frozenset[_Name]

@@ -20,9 +20,9 @@ _WAYS_OUT = (
 def other_models(old: Sequence[ExampleResult], new: Sequence[ExampleResult]) -> tuple[list[str], list[str]]:
     """Return lines about models that the new run did not test, and lines about other differences between the runs.
 
-    The new run did not test a model if it requested the model, the old run did not, and the model did not answer. The
-    other differences are changed models, or shares of models, in the examples of both runs, and tasks for which the old
-    run recorded no model names.
+    The new run did not test a model if only the new run requested the model, and the model did not answer. The other
+    differences are changed models, or shares of models, in the examples of both runs, and tasks for which the old run
+    recorded no model names.
     """
     untested, others, nameless = [], [], []
     before, now = by_function(old), by_function(new)

@@ -54,7 +54,7 @@ def _noise(clusters: Sequence[Sequence[Repeats]]) -> Noise:
 
 
 def _shared(clusters: Sequence[Sequence[Repeats]]) -> float | None:
-    """Return the covariance of scores within clusters as a share of its maximum; None without clusters or repeats."""
+    """Return the covariance within clusters as a share of its maximum, or None without clusters or repeats."""
     found, most = [], []
     for cluster in clusters:
         if len(cluster) > 1 and min(map(len, cluster)) > 1:

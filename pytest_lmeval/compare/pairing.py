@@ -160,9 +160,9 @@ def pair_up(
     outside: Callable[[str, str], bool],
     by: str = "content",
 ) -> Pairing:
-    """Pair the results of all tasks except those in ``left_out``; ``by`` is one of PAIR_BY.
+    """Pair the results of all tasks except the tasks in ``left_out``; ``by`` is one of PAIR_BY.
 
-    ``outside(task, id)`` returns True if an example of the old run was not selected in the new one.
+    ``outside(task, id)`` returns True if an example of the old run was not selected in the new run.
     """
     before = {(result.task, result.id): result for result in old}
     after = {(result.task, result.id): result for result in new if result.task not in left_out}

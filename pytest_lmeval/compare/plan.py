@@ -16,7 +16,7 @@ ASSUMED_NOISE = 0.1
 
 
 class Planned(NamedTuple):
-    """An example of a suite; ``is_graded`` is True if its score may be other than 0 and 1."""
+    """An example of a suite; ``is_graded`` is True if its score may be between 0 and 1."""
 
     cluster: str = ""
     responses: int = 1
@@ -50,8 +50,8 @@ class TaskPlan:
 class SuitePlan:
     """The power of a suite with ``repeats`` responses per example; ``needed`` refers to the drop to detect.
 
-    If the number of responses differs between examples, ``repeats`` is 1, and ``needed.repeats`` is a factor for each
-    number of responses.
+    If the number of responses differs between examples, ``repeats`` is 1, and ``needed.repeats`` multiplies each number
+    of responses.
     """
 
     tasks: tuple[TaskPlan, ...]

@@ -60,12 +60,13 @@ class Standing:
 
     ``score`` is the unweighted mean of ``tasks``. ``win_rate`` is the share of comparisons that the model wins against
     the other models, example by example; a tie counts half. ``difference``, ``difference_ci95``, ``level`` and
-    ``p_adjusted`` come from the :class:`Versus` with the best model, on ``paired`` examples. For the best model itself,
-    ``p_adjusted`` is 1, and the other three are None. ``is_worse`` is True if the model is significantly worse than the
-    best model. ``p95_ms`` and ``cost`` cover the whole run. ``cost_is_least`` is True if some answers have no known
-    cost. ``cost_ratio`` is the cost of the answers to the paired examples, divided by the cost of the best model's
-    answers. The ratio is None if an answer came from a cache or has no known cost. ``scored`` counts all examples for
-    which this model has a score, and ``left_out`` counts those of them that the ranking omits.
+    ``p_adjusted`` come from the :class:`Versus` with the best model, on the ``paired`` examples that both models
+    scored. For the best model itself, ``p_adjusted`` is 1, and the differences and the level are None. ``is_worse`` is
+    True if the model is significantly worse than the best model. ``p95_ms`` and ``cost`` cover the whole run.
+    ``cost_is_least`` is True if some answers have no known cost. ``cost_ratio`` is the cost of the answers to the
+    paired examples, divided by the cost of the best model's answers. The ratio is None if an answer came from a cache
+    or has no known cost. ``scored`` counts all examples for which this model has a score, and ``left_out`` counts the
+    scored examples that the ranking omits.
     """
 
     name: str
@@ -135,9 +136,9 @@ def rank(
 ) -> Ranking:
     """Rank two or more runs; raise UsageError if fewer than two runs can be ranked.
 
-    A run can be ranked if it is complete and has a score for 80 % of the examples of all runs. Two examples are the
-    same if task, id and content hash are equal; if ``pair_by`` is "id", the hash ignores the prompt. Models with equal
-    scores are sorted by name. ``took`` has the spending of runs, if it is already known, by adapter name.
+    A run can be ranked if it is complete and has a score for at least 80 % of the examples of all runs. Two examples
+    are the same if task, id and content hash are equal; if ``pair_by`` is "id", the hash ignores the prompt. Models
+    with equal scores are sorted by name. ``took`` has the spending of runs, if it is already known, by adapter name.
     """
     everyone = entrants_of(runs, pair_by)
     asked = asked_of(everyone)
@@ -220,7 +221,7 @@ def _standings(
 
 
 def _cost_ratio(entrant: Entrant, best: Entrant) -> float | None:
-    """Return the cost of the entrant's answers divided by the cost of the best model's, on their shared examples."""
+    """Return the cost of the entrant's answers to shared examples, divided by the cost of the best model's answers."""
     both = {key[:2] for key in entrant.scores.keys() & best.scores.keys()}
     own, other = (
         spent([result for result in examples_of(each.run) if (result.task, result.id) in both])

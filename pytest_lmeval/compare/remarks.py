@@ -137,7 +137,7 @@ def _unchecked(details: Any) -> Iterator[str]:
 
 
 def suspicions(board: Leaderboard) -> list[str]:
-    """Return sentences about tasks whose results suggest a broken model or a parsing error, and about quarantine."""
+    """Return sentences about results that suggest a broken model or a parsing error, and about excessive quarantine."""
     aside = _too_much_aside(board) if board.quarantined() else []
     return [f"{row.task}: {doubt}" for row in board.tasks if (doubt := _doubt(row))] + aside
 

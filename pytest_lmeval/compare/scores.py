@@ -42,7 +42,7 @@ class ScorePair(Pair):
 
 
 def compared_scores(board: Leaderboard) -> Named:
-    """Return the named scores with a threshold or a floor; omit scores that decide examples, the scores of tasks."""
+    """Return the named scores that have a threshold or a floor, except the decisive score of each task."""
     found = {
         row.task: {
             name: 1.0 if score["threshold"] is None else score["threshold"]

@@ -20,7 +20,7 @@ _PART = 1 << 20
 MAX_MEDIA_BYTES = 20 << 20
 _MAX_BYTES: ContextVar[int] = ContextVar("max_data_bytes", default=MAX_DATA_BYTES)
 
-# This is no context variable, because eval functions also read media in other threads.
+# This is not a context variable, because eval functions also read media in other threads.
 _max_media_bytes = MAX_MEDIA_BYTES
 
 

@@ -38,7 +38,7 @@ class DataFile(NamedTuple):
 
 
 def local_path(holder: Path, name: str) -> Path:
-    """Resolve a path that the file ``holder`` contains; raise BadRows for a bad suffix, or outside the project."""
+    """Resolve a path in the file ``holder``; raise BadRows for an unknown suffix, or for a path outside the project."""
     path = (holder.parent / name).resolve()
     if path.suffix not in SUFFIXES:
         raise BadRows(f"{name}: {_EXPECTED}")

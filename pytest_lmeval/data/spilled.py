@@ -16,7 +16,7 @@ from pytest_lmeval.frozen import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of a data set with bytes: ``path`` is a file that contains them, and ``source`` names the cell."""
+    """A cell of a data set that contains bytes; the file at ``path`` has the bytes, and ``source`` names the cell."""
 
     path: str
     source: str

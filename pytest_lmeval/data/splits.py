@@ -41,7 +41,7 @@ class Rows(Sequence[Row]):
         return Rows([self._rows[index] for index in indices], self.sha256)
 
     def filter(self, function: Callable[[Row], bool]) -> Rows:
-        """Return the rows for which ``function`` is true."""
+        """Return the rows for which ``function`` returns True."""
         return Rows([row for row in self._rows if function(row)], self.sha256)
 
     def by_identity(self) -> dict[int, int]:

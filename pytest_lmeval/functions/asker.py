@@ -326,7 +326,7 @@ def tools_of(given: Sequence[Mapping[str, Any] | Callable[..., Any]], choice: st
 
         named = [(f"lm.ask: tools[{number}]", each) for number, each in enumerate(given)]
         given = [described_tool(each, where) if callable(each) else each for where, each in named]
-    # Imported here: most requests have no tools.
+    # Import this only here, because most requests have no tools.
     from pytest_lmeval.formats.tools import check_choice
     from pytest_lmeval.formats.tools import tools_of as read
 

@@ -87,8 +87,8 @@ def called(
     """Check whether the tool ``name`` was called: at least once, or exactly ``times`` times.
 
     With ``arguments``, only calls with these values count; further arguments are allowed. Raises UsageError if the name
-    is not a text, ``times`` is below 0, or the arguments are not a JSON object. Also raises UsageError if the result
-    depends on whether a step executes a call that the model made with other arguments.
+    is not a text, ``times`` is below 0, or the arguments are not a JSON object. Also raises UsageError if a step's
+    arguments differ from the arguments of the model's call, and the result depends on whether the two are one call.
     """
     _check_names([name])
     wanted = None if arguments is None else _wanted(arguments)
@@ -121,8 +121,9 @@ def never_called(trace: Iterable[Step], *names: str) -> Finding:
 def in_order(trace: Iterable[Step], *names: str) -> Finding:
     """Check that the tools ``names`` were called in this order, possibly with other calls in between.
 
-    To require several calls of a tool, repeat its name. Raises UsageError if no name is given, or if the result depends
-    on whether a step executes a call that the model made with other arguments.
+    To require several calls of a tool, repeat its name. Raises UsageError if no name is given. Also raises UsageError
+    if a step's arguments differ from the arguments of the model's call, and the result depends on whether the two are
+    one call.
     """
     _check_names(names)
 

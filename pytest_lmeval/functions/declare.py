@@ -48,9 +48,9 @@ NO_YIELD = (
 class EvalFunction:
     """A decorated function, with the arguments of ``eval_task``.
 
-    ``is_async`` is True if the function, or the function that it wraps, is ``async def``, and must await the methods of
-    ``lm``. ``scores`` maps names of scores to a ``threshold``, a ``min_score`` or both. ``fails`` are the exceptions
-    that score 0.
+    ``is_async`` is True if the function, or the function that it wraps, is ``async def``; such a function must await
+    the methods of ``lm``. ``scores`` maps names of scores to a ``threshold``, a ``min_score`` or both. ``fails`` are
+    the exceptions that score 0.
     """
 
     name: str
@@ -105,13 +105,13 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one per property of a tas
     default the first score that the function records. ``threshold`` is the score in [0, 1] that an example must reach,
     by default 1, and ``min_score`` is the score that the task must reach. Each of ``threshold`` and ``min_score`` is a
     number for the decisive score, or a mapping from names of scores to numbers. With a mapping, an example must record
-    all of these scores, and passes if each score reaches its threshold. ``timeout`` limits the time of each call of the
-    function, in seconds. If ``threads`` is true, a ``def`` function runs in threads, several examples at a time; the
-    default is the ini option ``lm_threads``. ``tags`` are words that select examples, for example with ``-m``.
+    all scores in the mapping, and passes if each score reaches its threshold. ``timeout`` limits the time of each call
+    of the function, in seconds. If ``threads`` is true, a ``def`` function runs in threads, several examples at a time;
+    the default is the ini option ``lm_threads``. ``tags`` are words that select examples, for example with ``-m``.
     ``metadata`` sets keys of every example, such as ``must_pass`` or ``cluster``.
 
     ``repeats`` is the number of runs of each example, and overrides ``--lm-repeats``. With ``passes``, an example
-    passes if at least this number of its repeats pass; its score is still the mean of all repeats.
+    passes if at least ``passes`` of its repeats pass; its score is still the mean of all repeats.
 
     An exception in ``fails``, such as a validation error for a reply, scores 0, as a failed assertion does. Any other
     exception makes the example an error. ``variants`` maps names to values. The function runs on all rows once for each
@@ -146,7 +146,7 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one per property of a tas
         arguments = {"row": "data" if data is not None else "", "variant": "variants" if variants else ""}
         _check_function(name, function, arguments, threads=threads)
 
-        # Use a plain function even for an async one, so that plugins for async tests ignore it.
+        # Return a plain function even for an async function, so that plugins for async tests ignore it.
         @wraps(function)
         def call(*arguments: Any, **named: Any) -> Any:
             return function(*arguments, **named)

@@ -1,7 +1,7 @@
 """Serve the model under test at a local address, for clients that an application creates.
 
-Each example has a token, which its clients send in the path or as the bearer key, so the endpoint can assign every
-request to an example.
+Each example has a token, which its clients send in the path or as the bearer key. The token assigns every request to an
+example.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _Ended(NamedTuple):
 
 @dataclass(slots=True)
 class _Turn:
-    """The token in the environment variables; ``kept`` is the id of the example whose client was used instead."""
+    """The token in the environment variables; ``kept`` is the id of an ended example whose client was used again."""
 
     token: str
     is_used: bool = False
@@ -72,9 +72,9 @@ class Endpoint:
     """The endpoint of a process, which starts on first use.
 
     A request belongs to the example of its token. If that example has ended, and its token was in the environment
-    variables, the application has kept a client. The request then belongs to the example whose token is there now,
-    unless the endpoint has already received a request with this token. Requests for ``paths`` are forwarded to the
-    adapter's server. ``service`` handles requests outside of examples.
+    variables, the application has kept a client. The request then belongs to the example whose token the variables
+    contain now, unless the endpoint has already received a request with this token. Requests for ``paths`` are
+    forwarded to the adapter's server. ``service`` handles requests outside of examples.
     """
 
     def __init__(self, loop: Loop, paths: ForwardPaths | None = None) -> None:
@@ -157,7 +157,7 @@ class Endpoint:
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer an HTTP request."""
-        # Imported on the first request: these modules need aiohttp's types.
+        # Import these modules only for a request, because they need aiohttp's types.
         from pytest_lmeval.functions.clients.chat_reply import error_reply
         from pytest_lmeval.functions.clients.forwarding import read_forwarded
         from pytest_lmeval.functions.clients.interfaces import MESSAGES, interface_of, path_of

@@ -77,12 +77,12 @@ def _shared(before: Mapping[str, str]) -> dict[str, str]:
 
 
 def _api_type(before: Mapping[str, str]) -> str:
-    """Return the kind of client that module functions of ``openai`` use; they do not choose between two keys."""
+    """Return the kind of client, ``openai`` or ``azure``, for module functions such as ``openai.embeddings.create``."""
     return "azure" if "OPENAI_API_KEY" not in before and any(name in before for name in _AZURE) else "openai"
 
 
 def _with_loopback(before: Mapping[str, str], name: str) -> str:
-    """Return the hosts that need no proxy, including this machine; if ``name`` is unset, use the other spelling."""
+    """Return the hosts that need no proxy, including this machine; if ``name`` is unset, use its other spelling."""
     given = before.get(name) or next((before[each] for each in _NO_PROXY if before.get(each)), "")
     hosts = [host for each in given.split(",") if (host := each.strip())]
     return ",".join([*hosts, *(host for host in _LOOPBACK if host not in hosts)])

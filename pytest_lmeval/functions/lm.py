@@ -33,7 +33,7 @@ _Client = TypeVar("_Client")
 
 @dataclass(eq=False)
 class Services:
-    """The services that the examples of one model use: its asker, and the askers for the judge and the simulated user.
+    """The askers for the model, the judge and the simulated user that the examples of one model share.
 
     ``endpoint`` returns the endpoint for an application's clients, and ``tools`` returns the recorded calls of tools.
     """
@@ -180,7 +180,7 @@ class LmBase(_ToolMethods, Trajectory):
 
     @property
     def _services(self) -> Services:
-        # A function without the argument ``lm`` never gets here.
+        # Only functions with the argument ``lm`` use this property.
         assert self._shared is not None
         return self._shared
 
@@ -299,9 +299,9 @@ class Lm(LmBase):
     ) -> Asking[Judgment]:
         """Return the label that the judge (``--lm-judge``) assigns to ``text``; ask once more if a reply has no label.
 
-        The :class:`Judgment` is a text, the label, with the attributes ``label`` and ``reason``. With ``reason=True``,
-        the judge gives a reason before the label. ``human_label`` is the label that a person gave the text. If the run
-        has no judge, or no reply has a label, this raises ScoringError and makes the example an error.
+        The :class:`Judgment` is the label as a text, with the attributes ``label`` and ``reason``. With
+        ``reason=True``, the judge gives a reason before the label. ``human_label`` is the label that a person gave the
+        text. If the run has no judge, or no reply has a label, this raises ScoringError and makes the example an error.
         """
         from pytest_lmeval.functions.judging import consulting, labelling
 

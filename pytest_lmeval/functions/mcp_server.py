@@ -39,7 +39,7 @@ _MOST_PAGES = 100
 _LAST_WORDS = 2000
 _LONGEST = 80
 _LOOK_S = 0.25
-# The SDK's codes for a request without a reply. The codes of the protocol's errors belong to replies.
+# The SDK's codes for a request without a reply; all other codes come from replies.
 _NO_REPLY = (-32000, -32001, 408)
 _SHARING = threading.Lock()
 
@@ -165,7 +165,7 @@ class _Connection:
         return found
 
     async def _serve(self, session: asyncio.Future[Any]) -> None:
-        # The SDK wants its contexts entered and left by one task.
+        # The SDK requires that the same task enters and exits its contexts.
         try:
             async with AsyncExitStack() as stack:
                 found = await self._connected(stack)
@@ -308,7 +308,7 @@ class _Offer:
         elif values is None:
             why = "the arguments are not a JSON object"
         if values is None or why:
-            # The model has to learn about its mistake.
+            # The result informs the model about its mistake.
             output = {"text": why, "is_error": True}
             self._state.step(TOOL, tool.name, tool.arguments if values is None else values, output).ms = 0.0
             return McpResult.of(output)
@@ -415,7 +415,7 @@ def _target(refuse: Callable[[str], NoReturn], server: object, env: Mapping[str,
         refuse(f"lm.mcp: expected a command, a list of its parts, or an http address, got {server!r:.80} ({error})")
     if not command or not all(isinstance(part, str) and part for part in command[:1]):
         refuse(f"lm.mcp: expected a command, a list of its parts, or an http address, got {server!r:.80}")
-    # The name in a recording is the same on every machine.
+    # Use a name that is the same on every machine, because recordings contain it.
     shown = ["python" if part == sys.executable else portable_path(part) if isabs(part) else part for part in command]
     variables = tuple(sorted((env or {}).items()))
     return _Target(" ".join(shlex.join(redact_arguments(shown)).split()), command, env=variables)

@@ -240,7 +240,7 @@ async def _settled(unfinished: Sequence[Step]) -> None:
 
 
 def settle(state: ExampleState) -> None:
-    """Wait briefly for cancelled requests that are still open, and end the servers, in a thread without a loop."""
+    """Wait briefly while cancelled requests are open, and end the servers; call this in a thread without a loop."""
     until = time.perf_counter() + _SETTLES_S
     unfinished = stop(state)
     while any(step.is_open for step in unfinished) and time.perf_counter() < until:

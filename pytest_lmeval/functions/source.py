@@ -32,7 +32,7 @@ class FunctionHashes:
 
     def __init__(self, data: bytes) -> None:
         self._nodes = _parsed(data)
-        # Check this first: few files contain such a call.
+        # Check the text first, because few files contain such a call.
         self.asks_others = any(call in data for call in (b".user(", b".judge(", b".grade("))
 
     def of(self, name: str, decisive: str, threshold: float, called: Mapping[str, Node] = _NOTHING) -> str:

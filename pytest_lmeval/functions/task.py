@@ -147,7 +147,7 @@ def result_of(
         result = evaluate(task, example, question, (), rules, lambda *_: next(scores))
     details = dict(result.details)
     if error is not None:
-        # Check them as a score is checked, because the application may have changed steps.
+        # Convert the details to JSON, because the application may have changed steps.
         kept = [as_json(_details(outcome.state))[0] for outcome in outcomes]
         kept = [each if isinstance(each, dict) else {} for each in kept]
         details = kept[0] if len(kept) == 1 else {"repeats": kept}

@@ -118,13 +118,13 @@ class ExampleTools:
         return journal is not None and journal.add_call(state.task, state.id, call_line(place, name, call))
 
     def close(self) -> None:
-        """End the servers; use this in a thread without a loop."""
+        """End the servers; call this in a thread without a loop."""
         for ending in [server.close() for server in self.servers]:
             with suppress(Exception):
                 ending.result(_CLOSES_S)
 
     async def aclose(self) -> None:
-        """End the servers; use this in the functions' loop."""
+        """End the servers; await this in the functions' loop."""
         if endings := [asyncio.wrap_future(server.close()) for server in self.servers]:
             await asyncio.wait(endings, timeout=_CLOSES_S)
 

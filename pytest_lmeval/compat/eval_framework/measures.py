@@ -49,7 +49,7 @@ class DistributionalCorrectnessScore:
 
 
 class TernaryScore:
-    """1 for a right choice, 0.5 for the last completion ("I do not know"), and 0 for a wrong choice.
+    """A score of 1 for a right choice, 0.5 for the last completion ("I do not know"), or 0 for a wrong choice.
 
     The original metric's number, which is 1, 0 or -1, is twice this score minus 1.
     """
@@ -65,7 +65,7 @@ class TernaryScore:
 
 
 class PartialEvalAccuracy:
-    """1 if the right sample of an item is more probable than the wrong sample; ``_create_samples`` makes both."""
+    """A score of 1 if an item's right sample, from ``_create_samples``, is more probable than the wrong sample."""
 
     NAME = "partial_eval_accuracy"
     COMPARES_SAMPLES = True
@@ -94,7 +94,7 @@ def _normal(text: str) -> str:
 
 
 class LanguageRawConsistencyChecker:
-    """1 if the model's unprocessed text has the same language as the user's messages, or else 0.
+    """A score of 1 if the model's unprocessed text has the same language as the user's messages, or else 0.
 
     The detector knows eight languages. If it recognizes the language of neither text, the metric has no value. If the
     metric context has a ``language``, the value is always 1.

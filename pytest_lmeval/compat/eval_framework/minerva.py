@@ -112,7 +112,7 @@ def _between_dollars(text: str, first: int) -> list[str]:
 
 
 class _Minerva:
-    """1 if the likeliest answer in the text is right, or, with ``flexible``, if any possible answer is right."""
+    """A score of 1 if the likeliest answer in the text, or, with ``flexible``, any possible answer is right."""
 
     PACKAGE = "math_verify"
     INSTALL = "pytest-lmeval[math]"

@@ -15,7 +15,7 @@ BIG_CODE_BENCH_PACKAGE_MAPPING: dict[str, str | None] = {}
 
 
 class CodeCompletionAssertion:
-    """1 if the predicted program prints ``True`` as its last word; scores are marked as ``forgeable``."""
+    """A score of 1 if the predicted program prints ``True`` as its last word; scores are marked as ``forgeable``."""
 
     NAME = "code_completion_accuracy"
     NEEDS_SANDBOX = True
@@ -74,7 +74,7 @@ class IFEvalMetricContext(BaseMetricContext):
 
 
 class IFEvalMetric:
-    """1 if the answer follows all instructions by the strict rule of lm-eval's checker, or else 0."""
+    """A score of 1 if the answer follows all instructions by the strict rule of lm-eval's checker, or else 0."""
 
     NAME = "ifeval"
     NEEDS_TARGETS = False

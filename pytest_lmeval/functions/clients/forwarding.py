@@ -66,7 +66,7 @@ def _headers(request: web.Request) -> dict[str, str]:
 
 
 def reply_to(answer: Completion) -> web.Response:
-    """Return the server's reply; raise AdapterError if the answer, as in some recordings, is no server's reply."""
+    """Return the server's reply; raise AdapterError if the answer is not a server's reply, as in some recordings."""
     from aiohttp import web
 
     try:

@@ -17,8 +17,8 @@ _MOST_REPEATS = 1000
 class Needed:
     """The repeats or examples that a suite needs to detect a drop of the overall score with 80 % power.
 
-    The suite needs either ``repeats`` responses to each existing example, or ``examples`` as its total number of
-    examples, with the present repeats and shares of tasks. If no number suffices, ``repeats`` is None, and ``examples``
+    The suite needs either ``repeats`` responses to each existing example, or a total of ``examples`` examples. The
+    total assumes the present repeats and shares of tasks. If no number suffices, ``repeats`` is None, and ``examples``
     is 0.
     """
 

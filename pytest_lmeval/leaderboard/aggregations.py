@@ -48,7 +48,7 @@ def scores_of(results: Iterable[ExampleResult]) -> Values:
 
 
 def breakdown(groups: Iterable[tuple[str, ExampleResult]]) -> Breakdown:
-    """Return ``{group: {"score", "total"}}``, sorted by group name."""
+    """Return the score and size of each group, sorted by group name."""
     members: dict[str, list[ExampleResult]] = {}
     for group, result in groups:
         members.setdefault(group, []).append(result)
@@ -170,7 +170,7 @@ def centered_metric(score: float | None, baseline: float | None) -> dict[str, fl
 
 
 def core_score(rows: Iterable[TaskRow]) -> float | None:
-    """Return the mean of the centred scores, or None if there are no such scores or any of them is missing."""
+    """Return the mean of the tasks' centred scores, or None if any is missing or no task has a random baseline."""
     values = [row.metrics[CENTERED] for row in rows if CENTERED in row.metrics]
     known = [value for value in values if value is not None]
     return mean(known) if known and len(known) == len(values) else None

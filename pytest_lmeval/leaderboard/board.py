@@ -57,12 +57,12 @@ class RunFacts:
     """The facts about a run other than its results.
 
     ``missing`` lists the collected examples that never reported a result. ``selection`` describes the selected
-    examples; it is empty if all examples were selected. For each task, and for ``overall``, the minimum score is in
-    ``floors``, and limits on time, tokens and cost are in ``limits``. ``interruptions`` gives the reasons why the run
-    did not finish, other than missing examples. ``failures`` describes examples whose tests failed for a reason other
-    than the score. ``reruns`` counts the attempts that a plugin repeated. ``mode`` is the gate's mode, or "" if it is
-    unknown; the mode decides whether low scores are ``failed`` or ``below``. ``remarks`` are sentences about the whole
-    run, such as options without effect.
+    examples; it is empty if all examples were selected. ``floors`` holds the minimum scores of tasks and of
+    ``overall``, and ``limits`` caps time, tokens and cost. ``interruptions`` gives the reasons why the run did not
+    finish, other than missing examples. ``failures`` describes examples whose tests failed for a reason other than the
+    score. ``reruns`` counts the attempts that a plugin repeated. ``mode`` is the gate's mode, or "" if it is unknown;
+    the mode decides whether low scores are ``failed`` or ``below``. ``remarks`` are sentences about the whole run, such
+    as options without effect.
     """
 
     timestamp: str
@@ -367,7 +367,7 @@ def run_usage(usages: Iterable[Mapping[str, float]]) -> dict[str, float]:
 def served_by(results: Sequence[ExampleResult], of_functions: Sequence[Trace] | None = None) -> dict[str, int]:
     """Count the model's answers, including answers to eval functions, by the model name that the server reported.
 
-    ``of_functions`` are the traces of ``results``, if the caller has already read them.
+    ``of_functions`` holds the traces of ``results`` if the caller has already read them.
     """
     counts: Counter[str] = Counter()
     for result in results:

@@ -20,7 +20,7 @@ BY_NAME = frozenset((METRIC, CHECKS))
 DURATION = "duration_ms"
 """The detail with an eval function's duration in milliseconds, or with a list of durations for several repeats."""
 WHY = "why"
-"""The detail with the reasons of scores, by name."""
+"""The detail with the reasons for scores, by name."""
 RUBRIC = "rubric"
 """The metric of examples that a judge grades."""
 GRADED = frozenset((RUBRIC, CHECKS))
@@ -118,7 +118,7 @@ def models_of(results: Iterable[ExampleResult]) -> dict[str, dict[str, int]]:
 class NamedOptions(NamedTuple):
     """The number of requests from applications' clients, and how often the requests set each option to each value.
 
-    NOT_NAMED counts the requests that do not set an option. VARIOUS replaces the values if there are too many to list.
+    NOT_NAMED counts the requests that do not set an option. VARIOUS replaces the values if an option has too many.
     """
 
     requests: int
@@ -294,6 +294,6 @@ def confidence_of(details: Mapping[str, Any]) -> float | None:
 
 
 def confidences(result: ExampleResult) -> list[float | None]:
-    """Return the model's confidence in each output of the result, or None if it is unknown."""
+    """Return the model's confidence in each output of the result, or None for each unknown confidence."""
     found = [confidence_of(details) for details in details_of(result)]
     return found if len(found) == len(result.outputs) else [None] * len(result.outputs)

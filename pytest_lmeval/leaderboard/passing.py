@@ -36,7 +36,7 @@ def reaches(result: ExampleResult) -> bool:
 
 
 def missed_lines(result: ExampleResult) -> list[str]:
-    """Return why a result failed: a line about its repeats, if they decide, and a line for each low further score."""
+    """Return lines about a failed result's passing repeats, if they decide, and its further scores under thresholds."""
     counted, named = passes_of(result), thresholds_of(result)
     repeats = [] if counted is None else [f"{counted[1]} of its repeats passed, but {counted[0]} must pass"]
     # With several repeats, the value of a metric is the mean over the repeats.

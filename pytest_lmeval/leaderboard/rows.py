@@ -110,7 +110,7 @@ class RowCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowNumbers:
-    """A row's scores and other numbers. Scores are means over the scored examples, or None without scored examples.
+    """A row's scores and other numbers. Each score is a mean over the scored examples, or None without scored examples.
 
     If only aggregations score some examples, ``measured`` holds the number of these ``examples`` and the
     ``score_metric``, the aggregation that is the task's score, or None. ``models`` counts, by model, how often eval
@@ -229,7 +229,7 @@ def make_row(
 ) -> TaskRow:
     """Build a task's row from its results, which may be in any order.
 
-    ``floor`` is the minimum score. ``aggregates`` are values that the task computed from all its results: further
+    ``floor`` is the minimum score. ``aggregates`` holds values that the task computed from all its results: further
     ``metrics``, ``notes``, replacements for ``classes`` and ``confusion``, and the ``score`` of measured examples.
     """
     everything, results = results, [result for result in results if result.decides]

@@ -38,7 +38,7 @@ def type_of(data: bytes) -> str:
         return _IN_RIFF[data[8:12]]
     if data[4:8] == b"ftyp" and data[8:12] in _BRANDS:
         return "audio/mp4"
-    # Layer I to III of MPEG audio; layer 0 is another format.
+    # Layers I to III of MPEG audio; layer 0 is another format.
     if len(data) > 1 and data[0] == 0xFF and data[1] & 0xE0 == 0xE0 and data[1] & 0x06:
         return "audio/mpeg"
     return _text_type(data)

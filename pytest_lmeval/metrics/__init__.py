@@ -1,4 +1,4 @@
-"""Metrics: functions that score one prediction from 0 to 1.
+"""Provide the metrics, which are functions that score a prediction from 0 to 1.
 
 A metric takes a prediction, the targets and the extras of a record, and returns a float or a ``Score``, in most cases
 for the best target. A few metrics also take a sandbox or a judge. The prediction is the completion after the

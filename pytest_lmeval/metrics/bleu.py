@@ -27,11 +27,11 @@ _STEPS = (
 def bleu_4(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     r"""Return the sentence BLEU of the lowercased ``\w+`` tokens for the best target, or 0.0 if a text has no tokens.
 
-    The formula is ``brevity * (p1 p2 p3 p4) ** (1/4)``, which Papineni et al. (2002), "BLEU: a method for automatic
-    evaluation of machine translation", define, here for one segment. If the prediction has ``c`` n-grams, of which the
-    target contains ``m``, ``pn`` is ``(m + 1) / (c + 1)``. An n-gram counts at most as often as the target contains it.
-    This is the add-one smoothing of Lin and Och (2004), "ORANGE", but on all four orders. The brevity penalty is
-    ``exp(1 - |target| / |prediction|)`` if the prediction is shorter, else 1.
+    For one segment, the formula of Papineni et al. (2002), "BLEU: a method for automatic evaluation of machine
+    translation", is ``brevity * (p1 p2 p3 p4) ** (1/4)``. The precision ``pn`` is ``(m + 1) / (c + 1)`` if the target
+    contains ``m`` of the prediction's ``c`` n-grams. An n-gram counts at most as often as the target contains it. The
+    smoothing adds one as in Lin and Och (2004), "ORANGE", but on all four orders. The brevity penalty is ``exp(1 -
+    |target| / |prediction|)`` if the prediction is shorter than the target, else 1.
 
     The whole text is one sequence, and each target is a separate reference. If a prediction is too short for an order,
     the precision of this order is 1, so short texts score high. For example, a single wrong word scores 0.84.

@@ -1,9 +1,9 @@
 """Run the model's program, and count the expectations that it meets (``code_exec``).
 
 The score is the fraction of met expectations. The details contain ``passed``, ``total`` and ``code_status``, which is
-``pass``, ``assertion_fail``, ``syntax_error``, ``timeout`` or ``error``. If they are not empty, the details also
-contain ``reason`` and the end of ``stdout``. The detail ``forgeable`` is true if a deceptive program could have met the
-expectation without doing the work.
+``pass``, ``assertion_fail``, ``syntax_error``, ``timeout`` or ``error``. The details also contain a ``reason`` and the
+end of the program's ``stdout``, unless these are empty. The detail ``forgeable`` is true if a deceptive program could
+have met the expectation without doing the work.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _score(run: ProgramRun, wrong: Sequence[str], forgeable: bool = False) -> Sc
 
 
 def all_or_nothing(run: ProgramRun, met: bool, forgeable: bool = False) -> Score:
-    """Return 1.0 if ``met``, else 0.0; ``forgeable`` adds to what the run itself says."""
+    """Return 1.0 if ``met``, else 0.0; a run is ``forgeable`` if either the caller or the run itself says so."""
     return Score(float(met), _details(run, int(met), 1, run.reason, forgeable or run.forgeable))
 
 

@@ -19,9 +19,9 @@ def drop_em(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return 1.0 if the prediction has the same spans as any answer, in any order, else 0.0.
 
     This is the exact match of the DROP benchmark (Dua et al., 2019). Commas separate the spans of a prediction. Each
-    answer in ``extras.answer_tuples`` is a list of spans; without these extras, each target is an answer with one span.
-    The comparison ignores case, ASCII punctuation and the words a, an and the, and compares numbers by value. Raises
-    RecordRefused for malformed ``answer_tuples``.
+    answer in ``extras.answer_tuples`` is a list of spans; without ``answer_tuples``, each target is an answer with one
+    span. The comparison ignores case, ASCII punctuation and the words a, an and the, and compares numbers by value.
+    Raises RecordRefused for malformed ``answer_tuples``.
     """
     given = _spans(prediction)
     return float(any(len(given) == len(each) and set(given) == set(each) for each in _answers(targets, extras)))
@@ -101,7 +101,8 @@ def _f1(given: frozenset[str], wanted: frozenset[str]) -> float:
 def best_sum(worth: list[list[float]]) -> float:
     """Return the largest sum of entries, one per row and at most one per column; rows must not outnumber columns.
 
-    The algorithm is the Hungarian method, with a shortest path for each row. It takes ``rows ** 2 * columns`` steps.
+    The algorithm is the Hungarian method, with a shortest path for each row. The method takes ``rows ** 2 * columns``
+    steps.
     """
     columns = len(worth[0]) if worth else 0
     row_price, column_price = [0.0] * len(worth), [0.0] * columns

@@ -14,8 +14,8 @@ def f1(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     r"""Return the multiset F1 of the lowercased ``\w+`` tokens for the best target, or 0.0 if a text has no tokens.
 
     If the texts share ``o`` tokens, including repetitions, precision is ``o / |prediction|`` and recall is ``o /
-    |target|``. Their harmonic mean is ``2 o / (|prediction| + |target|)``. This follows the SQuAD evaluation (Rajpurkar
-    et al., 2016), but keeps articles and splits words at punctuation.
+    |target|``. The harmonic mean of precision and recall is ``2 o / (|prediction| + |target|)``. The metric follows the
+    SQuAD evaluation (Rajpurkar et al., 2016), but keeps articles and splits words at punctuation.
     """
     return best_over_targets(multiset_f1, prediction, targets)
 

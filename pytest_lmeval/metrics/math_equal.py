@@ -12,9 +12,9 @@ from pytest_lmeval.types import Score
 def math_equal(prediction: str, targets: Sequence[str], extras: Extras) -> Score:
     r"""Return 1.0 if math-verify finds the prediction's answer equal to the answer in any target, else 0.0.
 
-    ``details.math_status`` is ``equal``, ``timeout``, ``different`` or ``unparsed``; with several targets, the first of
-    these that applies to any target. An answer that is cut off, or that is not mathematics and does not repeat a
-    target, is ``unparsed``. A target of three or more letters is compared as a word.
+    ``details.math_status`` is ``equal``, ``timeout``, ``different`` or ``unparsed``. With several targets, the status
+    is the first of these four that any target gets. An answer that is cut off, or that is not mathematics and does not
+    repeat a target, is ``unparsed``. A target of three or more letters is compared as a word.
 
     Raises ScoringError if math-verify is needed but not installed, or if the process that runs math-verify fails.
     """

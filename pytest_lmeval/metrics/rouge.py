@@ -18,9 +18,9 @@ def rouge_l(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     r"""Return the ROUGE-L F1 of the lowercased ``\w+`` tokens for the best target, or 0.0 if a text has no tokens.
 
     If a longest common subsequence has ``l`` tokens, precision is ``l / |prediction|`` and recall is ``l / |target|``.
-    Their harmonic mean is ``2 l / (|prediction| + |target|)``, which Lin (2004), "ROUGE: a package for automatic
-    evaluation of summaries", defines with beta 1. The metric does not stem words, and treats the whole text as one
-    sequence. Raises ScoringError if two texts of tens of thousands of words exceed a worker's time limit.
+    The harmonic mean of precision and recall is ``2 l / (|prediction| + |target|)``, as in Lin (2004), "ROUGE: a
+    package for automatic evaluation of summaries", with beta 1. The metric does not stem words, and treats the whole
+    text as one sequence. Raises ScoringError if two texts of tens of thousands of words exceed a worker's time limit.
     """
     return best_over_targets(_rouge_l, prediction, targets)
 

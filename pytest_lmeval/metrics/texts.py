@@ -60,8 +60,8 @@ def check_numbers(targets: Sequence[str], extras: Extras) -> None:
 def regex(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return 1.0 if any target, a regular expression, matches anywhere in the prediction, else 0.0.
 
-    A search that may be slow runs in a separate process, which is killed after five seconds of CPU time. In that case,
-    the metric raises TookTooLong, a ScoringError.
+    A search that may be slow runs in a separate process. If the process takes more than five seconds of CPU time, it is
+    killed, and the metric raises TookTooLong, a ScoringError.
     """
     from pytest_lmeval.metrics.parts.patterns import compiled
 

@@ -1,4 +1,4 @@
-"""Compare a model's tool calls with the expected ones."""
+"""Compare a model's tool calls with the expected calls."""
 
 from __future__ import annotations
 

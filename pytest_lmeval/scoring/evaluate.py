@@ -72,9 +72,9 @@ class ScoringRules:
     """Scoring rules shared by all examples of a run.
 
     The status of an example under its threshold is ``failed`` if ``gated`` is true, otherwise ``below``. An example
-    that must pass fails in both cases, unless ``must_pass_binds`` is False. Examples in ``quarantine`` never fail.
-    ``repeats`` applies to examples that set no number of repeats. An example's responses form as many groups as it has
-    repeats, and its score is the mean over the groups.
+    that must pass fails even if ``gated`` is false, unless ``must_pass_binds`` is False. Examples in ``quarantine``
+    never fail. ``repeats`` applies to examples that set no number of repeats. An example's responses form as many
+    groups as it has repeats, and its score is the mean over the groups.
     """
 
     thresholds: Thresholds
@@ -195,7 +195,7 @@ def question_of(
     """
     content, scored = hashes(task, example, prompt)
     asked = task.requests(example, prompt) if requests is None else requests
-    # The role of a user's only message says nothing, but its media do.
+    # The role of a user's only message need not be recorded, unless the message has media.
     is_plain = isinstance(prompt, str) or (len(prompt) == 1 and prompt[0].role == "user" and not prompt[0].parts)
     return ExampleQuestion(
         task=task.name,

@@ -47,7 +47,7 @@ class NamedJudges:
         raise ScoringError("no judge: name a model with --lm-judge SPEC, or give the scorer a model_key")
 
     def send(self, requests: Sequence[Generate]) -> None:
-        """Send the requests early, and keep the answers for :meth:`ask`."""
+        """Do nothing, because the run has no judge."""
 
 
 class Judge(NamedJudges):
@@ -68,7 +68,7 @@ class Judge(NamedJudges):
         self._facts = AdapterFacts.of(engine.adapter)
 
     def ask(self, requests: Sequence[Generate]) -> list[Completion]:
-        """Return one completion per request; raise the AdapterError of the first request without one."""
+        """Return one completion per request; raise the AdapterError of the first failed request."""
         wanted = {self._asked_as(request): request for request in requests}
         self._send(wanted)
         answers = {key: self._answer(key, wanted) for key in wanted}

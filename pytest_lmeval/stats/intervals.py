@@ -139,8 +139,8 @@ def _clustered(values: Sequence[float], groups: Sequence[Sequence[float]]) -> tu
 def overall_bounds(tasks: Sequence[Values]) -> tuple[float, float] | None:
     """Return a 95 % interval for the unweighted mean of the tasks' scores, or None if any task has no score.
 
-    For several tasks, each end is the more distant of two: one comes from combining the tasks' intervals, and the other
-    from pooling all scores with their weights.
+    For several tasks, each end is the more distant of two ends: one comes from combining the tasks' intervals, and the
+    other comes from pooling all weighted scores.
     """
     if len(tasks) == 1:
         return score_bounds(*tasks[0])

@@ -22,8 +22,8 @@ def detectable_drop(spread: float, weight: float, alpha: float) -> float | None:
     ``spread`` is the variance of the change under randomly tossed signs, which is the sum of the squared parts of the
     independent units. ``weight`` is the value that this sum would have if each unit changed from right to wrong. The
     result is the drop for 1 / ``weight`` right-or-wrong examples, of which the share ``spread / weight`` differs by
-    chance alone. If at most 20 of these examples differ, the power is exact, as in :func:`flip_power`. Otherwise, it
-    comes from a normal distribution.
+    chance alone. If at most 20 of these examples differ, the power is exact, as in :func:`flip_power`. Otherwise, the
+    power comes from a normal approximation.
     """
     n, noise = max(1, round(1 / weight)), min(1.0, spread / weight)
     if n * noise > _COUNTED:
@@ -36,7 +36,7 @@ def flip_power(n: int, drop: float, noise: float, alpha: float) -> float:
     """Return the exact chance that the paired test detects a drop in ``n`` independent right-or-wrong examples.
 
     By chance alone, the share ``noise`` of the examples changes between two runs, half of them for the better. A
-    further share ``drop`` changes from right to wrong. ``noise + drop`` is at most 1.
+    further share of the examples, ``drop``, changes from right to wrong. ``noise + drop`` is at most 1.
     """
     return _power(n, drop, noise / 2, _needed(n, noise / 2, alpha))
 

@@ -74,7 +74,7 @@ class Tests:
 
 @dataclass(frozen=True, slots=True)
 class Stdouts:
-    """The stdin of each run of the program, with the outputs that are right."""
+    """The stdin of each of the program's runs, with the right outputs."""
 
     runs: tuple[tuple[str, tuple[str, ...]], ...]
     tolerance: float | None = None

@@ -35,7 +35,7 @@ class Pattern:
         return list(self._apply("findall", texts))
 
     def sub(self, new: str, text: str, count: int = 0) -> str:
-        """Replace the first ``count`` matches in ``text``, or all matches if ``count`` is 0, by ``new``."""
+        """Replace the first ``count`` matches in ``text``, or all matches if ``count`` is 0, with ``new``."""
         return str(self._apply("sub", text, new, count))
 
     def _is_quick(self, text: str) -> bool:
@@ -57,7 +57,7 @@ class Pattern:
 
 @lru_cache(maxsize=512)
 def compiled(text: str, flags: int = 0) -> Pattern:
-    """Return the pattern ``text``; raise ValueError, with the reason, if it is invalid."""
+    """Compile the pattern ``text``; raise ValueError, with the reason, if the pattern is invalid."""
     try:
         return Pattern(text, flags)
     except (re.error, OverflowError, RecursionError) as error:

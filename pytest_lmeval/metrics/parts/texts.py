@@ -26,7 +26,7 @@ def ngrams(tokens: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
 
 
 def closing_brace(text: str, first: int) -> int:
-    """Return the index of the brace that closes the brace before ``first``, or the text's length if it is missing."""
+    """Return the index of the brace that closes the brace before ``first``, or the text's length if none does."""
     depth = 1
     for place in range(first, len(text)):
         depth += {"{": 1, "}": -1}.get(text[place], 0)
@@ -54,8 +54,8 @@ def lcs_length(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
     The algorithm is bit-parallel. One integer holds a whole row of the textbook table, with a 0 for each column in
     which the row grows by one. For each item of the longer sequence, an addition produces the next row. The algorithm
     is by Allison and Dix (1986), "A bit-string longest-common-subsequence algorithm", in the form of Hyyrö (2004),
-    "Bit-parallel LCS-length computation revisited". It takes ``O(long * short / word)`` time and ``O(distinct *
-    short)`` bits.
+    "Bit-parallel LCS-length computation revisited". The algorithm takes ``O(long * short / word)`` time and
+    ``O(distinct * short)`` bits.
     """
     short, long = sorted((left, right), key=len)
     places: dict[Hashable, int] = {}

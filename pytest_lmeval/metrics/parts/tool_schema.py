@@ -278,7 +278,7 @@ def steps_of(pointer: str) -> _Path:
 
 
 def key_in(whole: Any, step: str) -> str | int:
-    """Return the key or index to which a JSON pointer's step refers; raise LookupError if ``whole`` cannot have it."""
+    """Return the key or index that a JSON pointer's step means in ``whole``, or raise LookupError."""
     if isinstance(whole, Mapping):
         return step
     if isinstance(whole, list) and step.isdecimal() and int(step) < len(whole):

@@ -133,7 +133,7 @@ def _verdict(result: ExampleResult) -> str:
         error = printable(outcome.error).replace("\n", _MARK)
         return f"{name} could not be scored ({outcome.status}): {error}"
     metric = printable(question.metric, keep="")
-    # Checks have their own thresholds; their mean has none.
+    # Each check has its own threshold, but the mean of the checks has no threshold.
     under = responses_under(result) if outcome.threshold else ""
     others = [f"{under} responses under it"] if under else []
     decisive = THRESHOLDS in outcome.details or PASSES in outcome.details
@@ -202,7 +202,7 @@ def _shown(label: str, text: str) -> list[str]:
     shown = printable(text)
     if "\n" not in shown:
         return [f"  {label}: {shown}" if shown else f"  {label}: (empty)"]
-    # Indent model output, so that no line of it can pass for one of the plugin's.
+    # Indent model output, so that no line of the output can pass for a line of the plugin.
     return [f"  {label}:{_MARK}" + shown.replace("\n", _MARK)]
 
 

@@ -218,7 +218,7 @@ def _why(report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
 def _properties(
     task: str, metric: str, status: str, score: object, threshold: object
 ) -> tuple[tuple[str, object], ...]:
-    # Cached, because most examples share these until the end. Builtin types only: xdist cannot send others.
+    # Cached, because most examples share these properties until the end. xdist can send only builtin types.
     return (
         ("lm_task", task),
         ("lm_metric", metric),

@@ -111,7 +111,7 @@ def make_run(config: pytest.Config, registry: Registry, files: RunFiles) -> Run:
     from pytest_lmeval.run.answers import Engines
     from pytest_lmeval.run.run import Run
 
-    # A run that updates the baseline is not gated by the old one.
+    # The old baseline does not gate a run that updates the baseline.
     baseline = None if config.option.lm_update_baseline else files.baseline
     settings = run_settings(config, scrubber_of_run(config), baseline)
     spent = 0.0 if files.held is None else files.held.cost
@@ -339,8 +339,8 @@ def other_adapter(adapter: Any, engine: Any) -> str:
 def begin_spares(config: pytest.Config) -> None:
     """Start the helper processes that query models, once per session, so that they import an HTTP client early.
 
-    Call this when a task is found, so that a session without tasks starts no helper process. The session's end stops
-    unused helper processes.
+    Call this function when a task is found, so that a session without tasks starts no helper process. The session's end
+    stops unused helper processes.
     """
     option = config.option
     # A worker has only some of the requests in flight. With a cost limit, no helper process sends requests.
@@ -501,7 +501,8 @@ def _place(definition: Any) -> str:
 
 
 def _uses_ours(item: Any, fixture: str) -> bool:
-    # A definition that requests its own name gets the one it overrides. Without any definition, assume ours.
+    # A definition that requests its own name gets the definition that it overrides. Without any definition, assume that
+    # the fixture is this plugin's.
     for definition in reversed(fixture_definitions(item, fixture)):
         if fixture not in definition.argnames:
             return bool(definition.func.__module__.startswith("pytest_lmeval."))

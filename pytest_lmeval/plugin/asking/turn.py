@@ -32,7 +32,7 @@ _ANNOUNCED = ("runtest_logstart", "runtest_logfinish")
 _KNOWN = {"_pytest", "pytest_lmeval", "xdist", "__channelexec__", "pytest_randomly", "_hypothesis_pytestplugin"}
 """Packages whose hooks only need the call phase; ``__channelexec__`` is xdist's module in a worker."""
 _WANT_ALL = {"_pytest.junitxml": "--junitxml"}
-"""Modules that need the report of a tear-down, with the option that enables each."""
+"""Modules that need the report of a tear-down, with the option that enables each module."""
 _MARKS = {"skip", "skipif", "xfail", "usefixtures"}
 
 

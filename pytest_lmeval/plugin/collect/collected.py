@@ -167,7 +167,7 @@ class Wanted:
         self._files = 0
         self.notes: list[str] = []
         self._config = config
-        # A rerun of one example keeps all options of the run, including ones for other tasks.
+        # A rerun of one example keeps all options of the run, including options for other tasks.
         self.picks_items = all("::" in argument for argument in config.args)
 
     def look_at(self, loaded: LoadedFile) -> None:

@@ -216,8 +216,8 @@ def _named_paths(config: pytest.Config) -> list[Path]:
 
 
 def _may_be_a_task(path: Path) -> bool:
-    # A named folder may hold other data, such as objects with none of our keys. A file whose first record is broken, or
-    # has any of the keys, is read and reported.
+    # A named folder may hold other data, such as objects without any key of task files. Read and report a file whose
+    # first record is broken, or has any of these keys.
     if path.suffix == ".yaml":
         return True
     if path.suffix == ".py":

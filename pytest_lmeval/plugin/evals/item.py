@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 _MARK = pytest.mark.lmeval
 _IS_UP = pytest.StashKey[bool]()
-"""Marks the module or class of an eval function during set-up."""
+"""Marks a module or class in which an eval function's fixtures have been set up."""
 _PLACES = pytest.StashKey[dict[str, tuple[str, int | None, str]]]()
-"""The attribute of a module or class that caches each eval function's path, line and item name prefix."""
+"""The stash key under which a module or class caches each eval function's path, line and item name prefix."""
 
 
 class EvalItem(ScoredItem):

@@ -257,8 +257,8 @@ class NotForEvals(UsageError):
 def instances_of_others(items: Iterable[pytest.Item]) -> dict[Instance, pytest.Item]:
     """Return the async fixtures, wider in scope than one test, that ordinary tests use, each with its first test.
 
-    Raise NotForEvals if an eval also uses such a fixture, because an object of one event loop does not work in another
-    loop.
+    Raise NotForEvals if an eval and an ordinary test use the same async fixture, because an object of one event loop
+    does not work in another loop.
     """
     known: dict[int, list[Any]] = {}
     evals: dict[Instance, pytest.Item] = {}

@@ -282,9 +282,9 @@ def _set_exit_code(session: pytest.Session, code: int) -> None:
 
 
 def _drop_quiet_reports(reports: dict[str, list[Any]] | None) -> None:
-    """Drop the latest reports of set-up and tear-down without output.
+    """Drop the latest set-up and tear-down reports if they have no output.
 
-    Otherwise, the terminal would keep two such reports per example and scan them all for every failure.
+    The terminal would otherwise keep two reports without output per example and scan all of them for every failure.
     """
     kept = reports.get("") if reports is not None else None
     while kept and kept[-1].when != "call" and kept[-1].outcome == "passed" and not kept[-1].sections:
@@ -299,7 +299,7 @@ def ctrl_c_in(error: BaseException | None) -> KeyboardInterrupt | None:
     """
     while isinstance(error, Warning):
         error = error.__context__
-    # Subclasses are how pytest and xdist themselves stop a run.
+    # pytest and xdist themselves stop a run with subclasses.
     return error if type(error) is KeyboardInterrupt else None
 
 

@@ -360,10 +360,10 @@ class Records:
 
     def open(self) -> None:
         """Start the ledgers and move older files aside; raise pytest.UsageError for an unusable report dir."""
-        # A shard without examples for a model may be merged with shards that have some.
+        # A shard without examples for a model may be merged with shards that have examples for the model.
         due = [record for record in self.all if record.examples or self.config.option.lm_shard is not None]
         try:
-            # Claim all folders before moving any file: a run into the folder of a running one must change nothing.
+            # Claim all folders before moving any file: if another run is using a folder, this run must change nothing.
             for record in due:
                 with_usage_errors(record.ledger.claim)
             for record in due:

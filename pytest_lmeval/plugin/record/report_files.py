@@ -97,7 +97,7 @@ class ReportFiles:
             return "stale", f"baseline not written to {name}: {reason}"
         from pytest_lmeval.compare.baseline import encode_baseline, is_same
 
-        # Keep the prompts, to compare them with a later run's.
+        # Keep the prompts, to compare them with the prompts of a later run.
         prompts = self._config.option.lm_pair_by == "id"
         stored = self._baseline.board if self._baseline is not None else None
         if stored is not None and is_same(board, stored, prompts=prompts):
@@ -122,7 +122,7 @@ class ReportFiles:
     def _try(self, path: Path, write: Callable[[Path], Any]) -> bool:
         try:
             write(path)
-        except Exception as error:  # must cost neither the other reports nor the verdict
+        except Exception as error:  # one failure must not prevent the other reports or the verdict
             reason = error.strerror if isinstance(error, OSError) else str(error)
             self.failures.append(f"{path}: {reason or repr(error)}")
             return False
@@ -137,9 +137,9 @@ def _write_table(path: Path, board: Leaderboard) -> None:
 def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence[str], label: str = "") -> None:
     """Report a failed gate to all report writers, as a failed test called GATE_ID.
 
-    Add no such test if failed items explain the verdict, or if a run that was cut short has failed items. ``unwritten``
-    reports fail a run, too. JUnit always gets the verdict as suite properties. ``label`` names the model if there are
-    several models.
+    Add no such test if failed items explain the verdict, or if a run that was cut short has failed items. A run also
+    fails if any reports are ``unwritten``. JUnit always gets the verdict as suite properties. ``label`` names the model
+    if there are several models.
     """
     config = session.config
     of = f"[{label}]" if label else ""
@@ -155,7 +155,7 @@ def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence
     lines = [f"gate {gate['mode']}: {gate['verdict']}{fails}", *(f"  {reason}" for reason in reasons)]
     text = "\n".join(printable(line, keep="") for line in lines)
     properties = [("lm_gate", gate["mode"]), ("lm_verdict", gate["verdict"])]
-    # It is not an item: hide it from --lf and --sw.
+    # The gate is not an item, so hide its report from --lf and --sw.
     logreport = config.pluginmanager.subset_hook_caller("pytest_runtest_logreport", rerunning_plugins(config))
     phases: tuple[Literal["setup", "call", "teardown"], ...] = ("setup", "call", "teardown")
     for when in phases:

@@ -167,7 +167,7 @@ class _ModelConfig:
         option.lm_report_dir = str(report_dir(config) / label)
 
     def _take_baseline(self, config: pytest.Config, label: str) -> None:
-        """Compare with this model's baseline; if only other models have a baseline, do not gate."""
+        """Compare with this model's baseline; if only other models have a baseline, do not gate this model."""
         from pytest_lmeval.records.folders import own_baseline
 
         option, here = self.option, config.invocation_params.dir

@@ -51,7 +51,7 @@ def gate_mode(config: pytest.Config) -> str:
 
 
 def gate_settings(config: pytest.Config) -> GateSettings:
-    """Return the gate's settings; all fields except six equal the option with the same name."""
+    """Return the gate's settings; all fields except six come from the option of the same name."""
     from pytest_lmeval.compare.gate import GateSettings
 
     option = config.option
@@ -73,7 +73,7 @@ def ini_thresholds(config: pytest.Config) -> dict[str, float]:
 
 
 def ini_floors(config: pytest.Config) -> dict[str, float]:
-    """Return the ini file's floors by task name, or under ``overall``."""
+    """Return the ini file's floors by the name of a task, or by ``overall``."""
     return _named_numbers(config, "lm_min_scores")
 
 
@@ -225,7 +225,7 @@ def _new_scrubber(config: pytest.Config) -> Scrubber:
     from pytest_lmeval.adapters.resolve import scrubber_of
 
     models: list[tuple[str, Mapping[str, Any]]] = [(of, {}) for _, of in option.lm_models]
-    # Judge and user may have the same spec with different options.
+    # The judge and the simulated user may have the same spec with different options.
     others = [(option.lm_judge or "", dict(option.lm_judge_arg)), (option.lm_user or "", dict(option.lm_user_arg))]
     specs = [*models, *others, (spec, dict(option.lm_adapter_arg))]
     try:

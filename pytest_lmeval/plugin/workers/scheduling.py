@@ -30,7 +30,7 @@ class BatchScheduling:
         self.config = config
         self._batch_size: int = config.option.lm_batch_size
         self._expected = expected_workers(config)
-        # A worker starts an item only once it has received the next one.
+        # A worker starts an item only once it has received the next item.
         share: int = config.option.lm_concurrency // max(1, self._expected)
         self._low_water = max(2, self._batch_size, share)
         self._collections: dict[Worker, Sequence[str]] = {}
@@ -148,7 +148,8 @@ class BatchScheduling:
 
     def _take_back(self) -> None:
         # A worker's own shutdown is queued behind its items. Take items back one by one: a worker returns nothing from
-        # a list that includes an item it has begun. It has begun the first two, or is about to.
+        # a list that includes an item that it has started. It has started the first two items, or is about to start
+        # them.
         self._units.clear()
         for node, pending in self._pending.items():
             for index in list(pending)[2:]:

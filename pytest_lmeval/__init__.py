@@ -1,6 +1,6 @@
 """Run language-model evals as pytest tests, or from Python without pytest.
 
-Import all public names from this package; Python loads the module of a name on its first use.
+All public names are attributes of this package, which imports their modules on first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parse values from a command line or an ini file, for pytest's options and the commands.
+"""Parse the values of command-line options and ini keys.
 
 Each function raises an argparse.ArgumentTypeError that describes the expected value.
 """
@@ -90,7 +90,7 @@ named_amount = named(Number(0))
 
 
 def shard(text: str) -> tuple[int, int]:
-    """Parse ``I/N``, which selects part I of N parts; the first part is 1."""
+    """Parse ``I/N``, which selects the I-th of N parts."""
     part, slash, parts = text.partition("/")
     if not (slash and part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
         raise argparse.ArgumentTypeError(f"expected I/N, the I-th of N parts, such as 1/4, got {text!r}")

@@ -16,7 +16,7 @@
     ├── ScoringError          a metric gave something that is not a score
     └── SandboxError          the sandbox itself failed
 
-``AdapterError``, ``ScoringError`` and ``SandboxError`` become the status ``error`` (or ``timeout``) of one example. An
+An ``AdapterError``, ``ScoringError`` or ``SandboxError`` gives one example the status ``error`` (or ``timeout``). An
 error never counts as a score.
 """
 
@@ -47,7 +47,7 @@ class UsageError(LmevalError):
 
 
 class UnknownName(UsageError):
-    """A name that is not registered.
+    """A name is unknown; the message lists the choices.
 
     >>> str(UnknownName("metric", "exact_mach", ["exact_match", "f1"]))
     "unknown metric 'exact_mach'; did you mean 'exact_match'? (choices: exact_match, f1)"

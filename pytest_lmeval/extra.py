@@ -1,4 +1,4 @@
-"""Store fields of messages and tool calls that this package does not know as JSON text.
+"""Store unknown fields of messages and tool calls as JSON text.
 
 The JSON text is an object with up to four parts. ``message`` holds fields of the message, and ``calls`` holds the
 fields of each call, in order; adapters send both parts to the server. ``kept`` holds fields of an answer that only an
@@ -63,7 +63,7 @@ def packed(
 
 
 def is_packed(value: object) -> bool:
-    """Return True for a text from :func:`packed`; a short secret in it is a coincidence and must not be masked."""
+    """Return True for a text from :func:`packed`, in which redaction must mask only long secrets."""
     return isinstance(value, str) and value.startswith(_BEGINNINGS)
 
 
@@ -119,8 +119,8 @@ def of_call(call: object) -> Fields:
 def of_answer(fields: Fields, calls: Sequence[Fields], usage: Fields, thoughts_back: str) -> str:
     """Pack an answer's unknown fields; ``thoughts_back`` and ``calls`` decide which fields go back to the server.
 
-    The fields go back if the answer has calls, or if ``thoughts_back`` is ``always``. If ``thoughts_back`` is
-    ``never``, fields with thoughts do not go back.
+    The fields go back to the server if the answer has calls, or if ``thoughts_back`` is ``always``. If
+    ``thoughts_back`` is ``never``, fields with thoughts do not go back to the server.
     """
     goes_back = bool(calls) or thoughts_back == ALWAYS
     left = _OF_THOUGHTS if thoughts_back == NEVER else ()

@@ -37,7 +37,7 @@ def concatenation(messages: Sequence[Message]) -> str:
 
 
 def opening(messages: Sequence[Message]) -> str:
-    """Return the concatenation; add a line feed unless its last message is the assistant's."""
+    """Return the concatenation, followed by a line feed unless the last message is the assistant's."""
     text = concatenation(messages)
     return text if not messages or messages[-1].role == "assistant" else f"{text}\n"
 
@@ -45,7 +45,7 @@ def opening(messages: Sequence[Message]) -> str:
 def joined(messages: Sequence[Message]) -> str:
     """Join the contents as eval-framework's ``ConcatFormatter`` does: each answer directly follows its question.
 
-    A blank line follows each system message and each answer; the last content is stripped.
+    The function adds a blank line after each system message and each answer, and strips the last content.
     """
     *before, last = messages
     text = "".join(message.content + ("" if message.role == "user" else "\n\n") for message in before)

@@ -1,7 +1,7 @@
 """A faster ``dataclasses.dataclass`` for classes with slots.
 
 At the start of each run, ``dataclasses`` compiles six methods for each frozen class. This module compiles only
-``__init__``, and uses closures as the other methods, which takes a third of the time.
+``__init__``, and uses closures for the other methods, which takes a third of the time.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _add(kind: type, name: str, method: Callable[..., Any] | None) -> None:
 
 
 class _Factory:
-    """The type of the placeholder for a default that a factory creates."""
+    """A placeholder for a default that a factory creates."""
 
     def __repr__(self) -> str:
         return "<factory>"

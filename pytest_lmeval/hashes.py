@@ -51,7 +51,7 @@ def rendered(prompt: str | Sequence[Message]) -> str | list[list[Any]]:
 def hashes_of(
     prompt: str | list[list[Any]], targets: Sequence[str], metric: str, post_process: str, scoring: Mapping[str, Any]
 ) -> tuple[str, str]:
-    """Return a hash of all arguments, and a hash of all except the prompt; ``metric`` is a registered name."""
+    """Return a hash of all arguments, and a hash of all arguments except the prompt."""
     scored = _dump([targets, metric, post_process, scoring])
     # The content hash covers a list of all five parts; encode the parts that decide the score only once.
     content = f"[{_dump(prompt)},{scored[1:]}"

@@ -141,7 +141,7 @@ def _configs(given: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...
 
 
 def load_all_tasks(task_dir: str | Path, registry: Registry | None = None) -> dict[str, list[Example]]:
-    """Return the examples of every task below ``task_dir``, by task name; ``run_task`` accepts such a list."""
+    """Return the examples of every task below ``task_dir``, by task name, as lists that ``run_task`` accepts."""
     return {task.name: ExamplesOfTask(task) for task in load_tasks(task_dir, registry=registry)}
 
 

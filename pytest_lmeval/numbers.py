@@ -95,7 +95,7 @@ class Number:
         return value
 
     def parse(self, text: str) -> Any:
-        """Parse ``text`` as an allowed number; if it is not, raise a ValueError that describes the allowed numbers."""
+        """Parse ``text``; unless it is an allowed number, raise a ValueError that describes the allowed numbers."""
         try:
             number = int(text) if self.whole else float(text)
         except ValueError:

@@ -19,8 +19,8 @@ class _Own:
 def find_first() -> None:
     """Put this package's finder ahead of pytest's import hook, if pytest is loaded.
 
-    pytest rewrites the asserts of plugins as well as tests. To do so, it reads and hashes each source file in every
-    run, and compiles all of them if it cannot write bytecode.
+    pytest rewrites the asserts of plugins as well as tests. For the rewriting, pytest reads and hashes each source file
+    in every run, and compiles all source files if it cannot write bytecode.
     """
     if "_pytest.assertion.rewrite" in sys.modules and sys.meta_path[0] is not _Own:
         sys.meta_path[:] = [_Own, *(finder for finder in sys.meta_path if finder is not _Own)]

@@ -56,7 +56,7 @@ def extract(rule: str, text: str) -> Extraction:
 def split_thoughts(text: str, tags: tuple[str, str], *, opened: bool = False) -> tuple[str, str] | None:
     r"""Split ``text`` into the thoughts at its beginning and the answer after them; return None if it has no thoughts.
 
-    A text begins with thoughts if it begins with the opening tag. It also begins with thoughts if a closing tag
+    A text begins with thoughts if it begins with the opening tag. A text also begins with thoughts if a closing tag
     precedes the first opening tag, because the prompt then contained the opening tag. ``opened`` is True if the prompt
     is known to contain the opening tag. The function repeats the split until the remaining text does not begin with
     thoughts. If the thoughts have no closing tag, the answer is empty. The function drops line breaks after the closing
@@ -159,8 +159,8 @@ def _extract_first_line(text: str) -> Extraction:
 def _extract_code_block(text: str) -> Extraction:
     r"""Return the body of a block fenced by three or more backticks; without a block, return the text as not found.
 
-    The rule considers only the first 32 blocks. It prefers the first block whose info string names Python; otherwise,
-    it takes the first block without an info string, or else the first block.
+    The rule considers only the first 32 blocks. The rule takes the first block whose info string names Python, or else
+    the first block without an info string, or else the first block.
 
     The rule follows CommonMark (https://spec.commonmark.org/0.31.2/#fenced-code-blocks). The info string may be any
     text. The closing fence has at least as many backticks as the opening fence, and is indented by at most three more
@@ -219,7 +219,7 @@ def _extract_answer(text: str) -> Extraction:
     """Return the text after the last ``A:`` or ``####`` that begins a line, or ``""`` as not found.
 
     The rule strips the text and removes commas between digits. An answer without text after the marker also counts as
-    not found. Callers that extract targets must check ``found``, because two missing answers are equal texts.
+    not found. Callers that extract targets must check ``found``, because the texts of two missing answers are equal.
     """
     for line in reversed(text.split("\n")):
         if match := _ANSWER_LINE.match(line):

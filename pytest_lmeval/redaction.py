@@ -105,7 +105,7 @@ def _assigned(text: str) -> Iterator[tuple[int, int]]:
 
 
 class Scrubber:
-    """Hides a run's known secrets in any text; ``bool(scrubber)`` is False without secrets.
+    """Hides a run's known secrets in any text; a scrubber without secrets counts as False.
 
     All output of a run passes through a scrubber before it reaches the cache, the journal, reports or the screen.
     Applications, metrics and judges still receive the unchanged text.

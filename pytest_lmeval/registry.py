@@ -42,7 +42,7 @@ class Format:
 
 @dataclass(slots=True)
 class Registry:
-    """The metrics, rules, adapters and formats of a run; ``pytest_lmeval_register(registry)`` may add more."""
+    """The metrics, rules, adapters and formats of a run, to which ``pytest_lmeval_register(registry)`` may add."""
 
     metrics: dict[str, Metric] = field(default_factory=dict)
     rules: dict[str, Rule] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class Registry:
         self._add(self.rules, "post-process rule", name, rule)
 
     def add_adapter(self, name: str, factory: AdapterFactory) -> None:
-        """Add an adapter under a name for ``--lm-adapter``; ``factory(argument, **options)`` creates it."""
+        """Add an adapter with a name for ``--lm-adapter``; the call ``factory(argument, **options)`` creates it."""
         self._add(self.adapters, "adapter", name, factory)
 
     def add_format(self, suffix: str, load: Loader, *, pattern: str = "*") -> None:

@@ -168,7 +168,7 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
 
     @property
     def display_name(self) -> str:
-        """The task's title, or "" (the default) if reports show the name."""
+        """The task's title, or "" (the default) if reports show the name instead."""
         return ""
 
     @property
@@ -198,7 +198,7 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
 
     @property
     def has_score(self) -> bool:
-        """False if the task can never have a score; True by default."""
+        """False if the task can never have a score (the default is True)."""
         return True
 
     @property
@@ -214,7 +214,7 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
     def aggregate(self, results: Sequence[ExampleResult]) -> Mapping[str, Any]:
         """Return ``{"metrics", "score"?, "classes"?, "confusion"?, "notes"?}`` for all of the task's results.
 
-        The default raises ScoringError; tasks that aggregate override it.
+        The default raises ScoringError; a task that aggregates must override this method.
         """
         raise ScoringError("the task says that it aggregates, and has no method aggregate")
 
@@ -272,7 +272,8 @@ OPTIONAL_MEMBERS = tuple(name for name in vars(Task) if not name.startswith("_")
 def complete(task: Any) -> Task:
     """Return ``task`` with defaults for its missing optional members; return a complete task unchanged.
 
-    Call this once for every task from outside this package. Raise a UsageError that names missing required members.
+    Call this function once for every task from outside this package. Raise a UsageError that names missing required
+    members.
     """
     lacking = [name for name in REQUIRED_MEMBERS if not hasattr(task, name)]
     if lacking:

@@ -61,8 +61,8 @@ def printable(text: str, *, keep: str = "\n\t", folds: bool = True) -> str:
     r"""Escape everything in ``text`` that a terminal or a CI runner would obey rather than show.
 
     Escape every unprintable character that is not in ``keep``, and the first character of each command to a CI runner.
-    If ``folds`` is False, also escape line beginnings that fold a CI log; headings of this package's diffs look like
-    them. Printable text stays unchanged.
+    If ``folds`` is False, also escape line beginnings that make a CI runner fold its log. The headings of this
+    package's diffs have such beginnings. Printable text stays unchanged.
 
     >>> print(printable("  ::error::no"), printable("see ##[group]", keep=""))
       \x3a:error::no see \x23#[group]
@@ -167,7 +167,7 @@ def is_installed(path: str) -> bool:
 def portable_path(path: str) -> str:
     """Return the part of a source file's path that is the same on every machine.
 
-    This part follows ``site-packages`` or the working folder; for other paths, it is the file's name.
+    The result is the part after ``site-packages`` or the working folder, or else the file's name.
     """
     _, installed, inside = path.rpartition(f"{os.sep}site-packages{os.sep}")
     if installed:

@@ -102,8 +102,8 @@ class Example:
     record's ``extras``: further values that affect the score or describe the example. ``line`` counts from 1. If the
     prompt is a conversation, ``messages`` is the whole conversation, including few-shot examples, and ``prompt`` is its
     text for readers. If several examples share a line, ``place`` is the number of data rows before this example.
-    ``media`` lists the kinds of media in the prompts, by default the kinds in ``messages``. ``policy`` is read from
-    ``metadata`` when the example is created.
+    ``media`` lists the kinds of media in the prompts, by default the kinds in ``messages``. The constructor reads
+    ``policy`` from ``metadata``.
     """
 
     id: str
@@ -145,7 +145,7 @@ class RecordError:
 class ToolCall(NamedTuple):
     """A model's tool call; ``arguments`` is the text that the model wrote, which may be invalid JSON.
 
-    ``id`` links the call to its result. Servers choose new ids in every run, so ids have no other use.
+    ``id`` links the call to its result. Hashes ignore ``id``, because servers choose new ids in every run.
     """
 
     id: str
@@ -239,7 +239,7 @@ class Media:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, object]) -> Media:
-        """Create a medium from a record that :meth:`to_json` returned; its bytes cannot be read."""
+        """Create a medium, without readable bytes, from a record that :meth:`to_json` returned."""
         kind = next(name for name in MEDIA_KINDS if name in fields)
         known: Any = {name: fields[name] for name in ("type", "sha256", "size", "detail") if name in fields}
         return cls(**{"kind": kind, "type": "", "sha256": "", "size": 0, "source": fields[kind], **known})
@@ -247,7 +247,7 @@ class Media:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message of a conversation; ``role`` is ``system``, ``user``, ``assistant`` or ``tool``.
+    """A message of a conversation, with the ``role`` ``system``, ``user``, ``assistant`` or ``tool``.
 
     Only an assistant message has ``tool_calls``. Only a tool message has ``tool_call_id``, the id of the call that it
     answers. ``extra`` is JSON text with fields of the message and its calls that this package does not know; see
@@ -308,7 +308,7 @@ def kinds_in(messages: Sequence[Message]) -> tuple[str, ...]:
 
 
 class Joined(tuple[Message, ...]):
-    """A conversation whose messages include their line ends; :func:`formatters.joined` must render it."""
+    """A conversation whose messages include their line ends; only :func:`formatters.joined` renders it correctly."""
 
     __slots__ = ()
 
@@ -344,7 +344,7 @@ class Generate:
     def text(self) -> str:
         """The prompt as text; :func:`formatters.concatenation` renders a conversation.
 
-        For a :class:`Joined` conversation, :func:`formatters.joined` does so.
+        :func:`formatters.joined` renders a :class:`Joined` conversation.
         """
         if isinstance(self.prompt, str):
             return self.prompt
@@ -356,9 +356,10 @@ class LogLikelihood:
     """A request for the probability of ``continuation`` after ``context``.
 
     If ``context`` is a rendered conversation, ``messages`` is that conversation. An adapter with a chat template
-    formats the messages and ignores ``context``. ``rolling`` scores a whole text without a context. If the text is
-    longer than the model's window, the adapter reads it in several windows, and scores each token once. If
-    ``moves_blanks`` is True, trailing whitespace of the context counts as the beginning of the continuation.
+    formats the messages and ignores ``context``. If ``rolling`` is True, ``continuation`` is a whole text, which has no
+    context. If the text is longer than the model's window, the adapter reads it in several windows, and scores each
+    token once. If ``moves_blanks`` is True, trailing whitespace of the context counts as the beginning of the
+    continuation.
     """
 
     context: str
@@ -378,12 +379,12 @@ class Completion:
     are the natural log-probabilities of the answer's tokens. ``confidence`` is the model's estimate, from 0 to 1, that
     its answer is right. Token counts come from the server. ``cost`` is in the currency of the adapter's prices.
     ``thoughts`` are a reasoning model's text before its answer, and are never scored. ``reasoning_tokens`` is the part
-    of ``completion_tokens`` that the thoughts took. ``tool_calls`` are the calls that the model requests. If a response
-    took several requests, ``exchanges`` lists all requests and answers in order, including the last. A ``cached``
-    answer comes from the cache, and costs neither money nor time. ``retries`` counts the attempts before this answer;
-    the engine sets it. ``served_by`` is the server's name for the model that answered. ``asides`` records a simulated
-    user's replies. ``extra`` is JSON text with fields of the server's reply that this package does not know; see
-    :mod:`~pytest_lmeval.extra`.
+    of ``completion_tokens`` that the model spent on thoughts. ``tool_calls`` are the calls that the model requests. If
+    a response took several requests, ``exchanges`` lists all requests and answers in order, including the last. A
+    ``cached`` answer comes from the cache, and costs neither money nor time. ``retries`` counts the attempts before
+    this answer; the engine sets it. ``served_by`` is the server's name for the model that answered. ``asides`` records
+    a simulated user's replies. ``extra`` is JSON text with fields of the server's reply that this package does not
+    know; see :mod:`~pytest_lmeval.extra`.
     """
 
     text: str
@@ -460,7 +461,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class LogProb:
-    """The natural log-probability of a continuation, in total and per token, and whether the continuation is greedy.
+    """The natural log-probability of a continuation; ``greedy`` is True if greedy decoding would produce it.
 
     If the adapter provides ``ids``, they identify the continuation's tokens, with one id per entry of ``tokens``.
     """
@@ -523,8 +524,8 @@ class Metric:
     targets. If ``takes_calls`` is True, the function receives the output in ledger format, including tool calls, and
     requests offer ``extras.tools`` to the model. ``check`` raises RecordRefused for targets and extras with which the
     metric can score no answer. A ``binary`` metric returns only 1 or 0, so ``extras.not`` may negate it. ``extras.not``
-    may also negate a metric with ``asks_judge``. The fourth argument of such a metric is a function that queries the
-    run's judge.
+    may also negate a metric with ``asks_judge``. A metric with ``asks_judge`` takes a function that queries the run's
+    judge as its fourth argument.
     """
 
     name: str

@@ -26,8 +26,8 @@ ANSWERING_METHODS = tuple(_TAKES)
 class AdapterFacts:
     """The attributes of an adapter that do not change during a run; an adapter may lack any attribute.
 
-    ``methods`` are the ANSWERING_METHODS that the adapter has. ``awaits_logprobs`` is True if its ``loglikelihood`` is
-    async.
+    ``methods`` are the ANSWERING_METHODS that the adapter has. ``awaits_logprobs`` is True if the adapter's
+    ``loglikelihood`` is async.
     """
 
     methods: frozenset[str] = frozenset()
@@ -82,7 +82,7 @@ class AdapterFacts:
 
     @property
     def streams(self) -> bool:
-        """True if the adapter answers many single requests concurrently, not batches."""
+        """True if the adapter answers many single requests concurrently instead of batches."""
         return "complete" in self.methods or self.awaits_logprobs
 
 
@@ -148,7 +148,7 @@ def check_adapter(adapter: object, spec: str) -> None:
 
 
 def _check_call(own: Any, name: str, which: str) -> None:
-    """Raise UsageError if a run cannot call the method ``own``: it is async, a generator, or has wrong parameters."""
+    """Raise UsageError if a run cannot call the method ``own``, for example because it has the wrong parameters."""
     from pytest_lmeval.registry import wrong_arguments
 
     if name.startswith("generate") and (iscoroutinefunction(own) or isasyncgenfunction(own)):

@@ -43,12 +43,12 @@ class _Module(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The key of an adapter.
+    """The key of an adapter, for the cache and for resumed runs.
 
     Two adapters have different keys if any known difference between them could affect answers. ``key`` is a SHA-256 of
     an adapter's name, class, spec, options, source and ``fingerprint``. If an adapter from outside this package has no
-    ``fingerprint``, the hash also covers attributes with plain values and names that are not secret, including
-    attributes of nested objects whose classes belong to the project. ``is_sure`` is True if the adapter has a
+    ``fingerprint``, the hash also covers attributes with plain values, unless their names are secret. The attributes of
+    nested objects count if the classes of the objects belong to the project. ``is_sure`` is True if the adapter has a
     ``fingerprint``, or a spec and readable source.
     """
 
@@ -131,8 +131,8 @@ def source_hash(kind: type, module: str = "", project: Path | None = None) -> st
 
     For a file of the project, the hash also covers the files that it imports from ``project`` or from its import
     folder. For a file of an installed package, the hash also covers imports from that package. For a file of this
-    package, it also covers the other files in the same folder. The function parses imports from the source, so earlier
-    imports have no effect.
+    package, the hash also covers the other files in the same folder. The function parses imports from the source, so
+    earlier imports have no effect.
     """
     names = [*(each.__module__ for each in kind.__mro__), *([module] if module else [])]
     files: dict[Path, str] = {}

@@ -1,4 +1,4 @@
-"""The adapter ``none``, which has no model; for eval functions that do not query a model."""
+"""The adapter ``none``, without a model, for eval functions that do not query a model."""
 
 from __future__ import annotations
 

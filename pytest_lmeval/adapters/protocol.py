@@ -1,7 +1,7 @@
 """The contract of adapters; :class:`.facts.AdapterFacts` lists their attributes.
 
-An adapter is any object with an answering method. It need not inherit from these classes. Other members are optional,
-because only ``facts`` reads the members of adapters.
+An adapter is any object with an answering method; it need not inherit from the classes in this module. Other members
+are optional, because only ``facts`` reads the members of adapters.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class RunningAdapter(ModelAdapter, Protocol):
     """Optional members that a run calls, reads or sets."""
 
     def check_selection(self, keys: Sequence[tuple[str, str]]) -> None:
-        """Raise UsageError if the adapter cannot answer all selected ``(task, id)``; called once, before the run."""
+        """Raise UsageError if the adapter cannot answer every selected ``(task, id)``; called once, before the run."""
 
     def close(self) -> None:
         """Release resources; the run calls this once at its end."""

@@ -33,7 +33,7 @@ class ReplayAdapter:
     Instead of ``output``, a record may have ``outputs``, a list with one text per repeat. The texts are raw model
     output, which the run post-processes as usual. If the file does not contain an example, the answer is an error,
     never an empty text. If an eval function sends a request, the answer is the recorded answer to an equal request. If
-    it calls a tool, the result is the recorded result.
+    an eval function calls a tool, the result is the recorded result.
     """
 
     exact = True

@@ -143,7 +143,7 @@ def made_with(adapter: Any) -> Made:
 
 
 def as_judge(adapter: Any) -> Any:
-    """Return the adapter that answers requests to a judge: ``adapter``, or the separate adapter of a recording."""
+    """Return the adapter for requests to a judge, either ``adapter`` or the separate adapter of a recording."""
     make = method(adapter, "as_judge")
     return adapter if make is None else make()
 

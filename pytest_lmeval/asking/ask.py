@@ -158,7 +158,7 @@ def _kind_of(answer: Any) -> str:
 
 
 def without_thoughts(answer: Answer, request: Request, tags: tuple[str, str] | None) -> Answer:
-    """Move thoughts from the beginning of a completion's text to its field ``thoughts``.
+    """Move thoughts from the beginning of a completion's text to the field ``thoughts``.
 
     Every answer from a model, a judge or a recording passes through this function.
     """

@@ -48,8 +48,8 @@ class Asked:
 class Attempts:
     """Makes attempts at requests, each request in a separate task; a single timer watches all attempts.
 
-    If an attempt times out, the class cancels its task, and calls ``on_late`` with the request and the answer for that
-    attempt, because the task may ignore the cancellation. Use an instance in only one event loop.
+    If an attempt times out, the class cancels the task, which may ignore the cancellation. The class therefore calls
+    ``on_late`` with the request and with the answer for the attempt. Use an instance in only one event loop.
     """
 
     def __init__(
@@ -185,7 +185,7 @@ async def _ask_in_thread(adapter: Any, request: Request, timeout_s: float) -> An
 
 
 async def outcome(adapter: Any, request: Request) -> tuple[Any, BaseException | None]:
-    """Call an async adapter with a request; return its result, or None, and its exception, or None."""
+    """Call an async adapter with a request; return the result and the exception, one of which is None."""
     answer: Any = None
     try:
         if isinstance(request, LogLikelihood):

@@ -25,10 +25,10 @@ MODES = ("use", "read-only", "refresh", "sampled")
 class CacheSettings:
     """The folder and the mode of the cache; the mode is one of MODES.
 
-    ``use`` and ``sampled`` read cached answers, and store new answers. For a request with a temperature other than 0,
-    ``use`` neither reads nor stores answers; ``sampled`` does both, separately for each example and repeat. If the
-    server chooses a request's temperature, ``use`` treats the request like ``sampled``. ``read-only`` never queries a
-    model. ``refresh`` always queries the model, and stores the answers.
+    ``use`` and ``sampled`` read cached answers, and store new answers. If a request has a temperature other than 0,
+    ``use`` neither reads nor stores an answer. In contrast, ``sampled`` reads and stores answers at any temperature,
+    separately for each example and repeat. If the server chooses a request's temperature, ``use`` treats the request
+    like ``sampled``. ``read-only`` never queries a model. ``refresh`` always queries the model, and stores the answers.
     """
 
     folder: Path
@@ -105,7 +105,7 @@ class CachedAnswers:
         self._temperature = options_of(adapter).get("temperature", 0)
 
     def find(self, request: Request) -> Answer | None:
-        """Return a cached answer, None if it must be requested, or an AdapterError if the mode forbids requests."""
+        """Return the cached answer. Without an answer, return None, or an AdapterError in the mode ``read-only``."""
         kind = self._kind(request)
         if self._mode == "refresh" or (self._mode == "use" and not kind):
             return None

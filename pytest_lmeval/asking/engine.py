@@ -36,10 +36,10 @@ class Hooks:
     """Optional callbacks for an engine; a key identifies requests that the engine answers together.
 
     ``recall`` returns the known answers to all requests of a key, or None if an answer is unknown. ``converse`` returns
-    the conversation that a request of a key begins, or None. :meth:`Engine.respond` calls ``while_waiting`` with the
-    engine at intervals while it waits. ``start`` returns a new or an unused helper process; without ``start``, the
-    engine starts a helper process on demand. When the answers of a job arrive, a thread of the transport calls
-    ``keep``, which returns True if it records the answers.
+    the conversation that a request of a key begins, or None. While :meth:`Engine.respond` waits, it calls
+    ``while_waiting`` with the engine at intervals. ``start`` returns a new or an unused helper process; without
+    ``start``, the engine starts a helper process on demand. When the answers of a job arrive, a thread of the transport
+    calls ``keep``, which returns True if it records the answers.
     """
 
     recall: Callable[[Any, Sequence[Request]], Sequence[Response] | None] | None = None
@@ -66,10 +66,10 @@ class Engine:
 
     ``plan`` declares which keys belong together, and their order. From the first ``respond`` on, the engine sends
     requests in advance until a window is full. For a batch adapter, the window is the next batch. If a batch adapter
-    sets ``request_window``, the window has twice as many keys. For an async adapter, the window has four times as many
-    keys as the concurrency. ``jobs`` maps keys to jobs that the engine has sent but not delivered. ``together`` is the
-    number of keys that the engine collects before it sends their requests. ``stopped`` is the reason to send no more
-    requests, or "". If a request begins a conversation, its response arrives after the conversation's last answer.
+    sets ``request_window``, the window has twice that number of keys. For an async adapter, the window has four times
+    as many keys as the concurrency. ``jobs`` maps keys to jobs that the engine has sent but not delivered. ``together``
+    is the number of keys that the engine collects before it sends their requests. ``stopped`` is the reason to send no
+    more requests, or "". If a request begins a conversation, its response arrives after the conversation's last answer.
     Engines of one run share its ``budget``; without a shared budget, an engine creates a budget from the policy's
     limit. The engine does not send requests whose answers ``hooks.recall`` or ``cache`` knows.
     """

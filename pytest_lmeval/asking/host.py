@@ -27,7 +27,7 @@ _HEARTBEAT_S = 0.5
 
 
 def main() -> None:
-    """Process jobs until stdin ends, because the parent has exited or has closed it."""
+    """Process jobs until the parent exits or closes stdin."""
     # The adapter imports them again and then reports any fault.
     with contextlib.suppress(Exception):
         for module in _next():
@@ -79,7 +79,7 @@ class _Outbox(Inbox):
             self._ready.put((number, list(answers)))
 
     def fail(self, job: Job, failure: BaseException) -> None:
-        """Answer all requests of a job with its ``failure``."""
+        """Answer all requests of a job with an error that quotes ``failure``."""
         self.deliver(job, [AdapterError(f"{type(failure).__name__}: {failure}")] * len(job.requests))
 
     def _flush_forever(self, transport: AsyncTransport) -> None:

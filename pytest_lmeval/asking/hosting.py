@@ -168,7 +168,7 @@ class HostedTransport:
         return None if self._helper is None else self._helper.wait
 
     def abandon(self) -> list[Job]:
-        """End the helper and answer all its jobs with AdapterTimeout, because only it knew which jobs had begun."""
+        """Kill the helper, which alone knew which jobs had begun, and answer all its jobs with AdapterTimeout."""
         if self._helper is not None:
             timeout = AdapterTimeout("the helper process that sends the requests does not respond")
             for job in list(self._helper.jobs.values()):

@@ -27,7 +27,7 @@ class Waits:
 
     @contextmanager
     def waiting(self, seconds: float, what: str) -> Iterator[None]:
-        """Record, during the block, that a request waits for ``what``."""
+        """Record that a request waits for ``what`` inside the ``with`` block."""
         key = object()
         self._waits[key] = Wait(time.monotonic() + seconds, what)
         try:

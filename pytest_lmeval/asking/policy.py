@@ -38,10 +38,10 @@ class Policy:
 
 
 def backoff_s(attempt: int, retry_after: float | None) -> float:
-    """Return the delay in seconds after the failed attempt with this number, from 0.
+    """Return the delay, in seconds, after failed attempt number ``attempt``, which counts from 0.
 
-    The delay is at least ``retry_after``, if the server demands it. Otherwise, the delay doubles with each attempt, up
-    to 60 s. Up to half of it is random, so that clients do not retry at the same time.
+    The delay is at least ``retry_after``, if the server demands it. Without ``retry_after``, the delay doubles with
+    each attempt, up to 60 s. Up to half of this delay is random, so that clients do not retry at the same time.
     """
     if retry_after is not None:
         return min(LONGEST_WAIT_S, max(0.0, retry_after)) * random.uniform(1.0, 1.1)

@@ -1,4 +1,4 @@
-"""Answer requests of another process, which decides about retries, with an adapter."""
+"""Answer requests of another process with an adapter; the other process decides about retries."""
 
 from __future__ import annotations
 

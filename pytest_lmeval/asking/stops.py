@@ -1,7 +1,6 @@
 """Cut answers, but not their thoughts, at the stop texts of their requests.
 
-The run cuts answers itself for two reasons: some adapters ignore stop texts or send only a few, and some servers also
-apply stop texts to thoughts.
+Some adapters ignore stop texts or send only a few of them, and some servers also apply stop texts to thoughts.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class AsyncTransport:
         self._thread: threading.Thread | None = None
 
     def submit(self, jobs: Sequence[Job]) -> None:
-        """Queue jobs, and wake the event loop once for all of them."""
+        """Queue ``jobs``, and wake the event loop once."""
         self._open.update((job, JobProgress(len(job.requests))) for job in jobs)
         if self._loop is None and not self._start():
             return

@@ -23,9 +23,10 @@ class Job:
     """Requests to send together; ``spans`` maps each key to the positions of its requests.
 
     ``failure`` is an exception that stops the run. When the job has its answers or has failed, a thread of the
-    transport calls ``on_answer`` once with the job, and then sets ``on_answer`` to None. :meth:`Inbox.wait` also waits
-    for this call. If a request may have follow-ups, ``talks`` holds a conversation for each request. ``is_kept`` is
-    True if the run has recorded the answers. ``known`` maps positions of requests to answers that the run already has.
+    transport calls ``on_answer`` once with the job, and then sets ``on_answer`` to None. A thread in :meth:`Inbox.wait`
+    also waits for this call. If a request may have follow-ups, ``talks`` holds a conversation for each request.
+    ``is_kept`` is True if the run has recorded the answers. ``known`` maps positions of requests to answers that the
+    run already has.
     """
 
     requests: list[Request] = field(default_factory=list)
@@ -106,7 +107,7 @@ class Transport(Protocol):
 
     @property
     def wait(self) -> Wait | None:
-        """The wait that ends first, if all requests are waiting."""
+        """The wait that ends first, or None unless all requests are waiting."""
 
     def close(self) -> None:
         """Stop."""
@@ -127,7 +128,7 @@ class Sender:
 
     @property
     def wait(self) -> Wait | None:
-        """The wait that ends first, if all requests are waiting."""
+        """The wait that ends first, or None unless all requests are waiting."""
         return self._transport.wait
 
     def send(self, jobs: Sequence[Job]) -> None:

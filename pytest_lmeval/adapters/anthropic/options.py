@@ -44,7 +44,7 @@ class MessagesOptions(ServerOptions):
 
     @property
     def root(self) -> str:
-        """The address before the interface's paths: ``base_url``, which may omit the version, with the version."""
+        """The address before the interface's paths, which is ``base_url`` with the version added if it is missing."""
         return self.base_url.removesuffix("/v1") + "/v1"
 
 

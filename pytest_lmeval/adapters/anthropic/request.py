@@ -16,7 +16,7 @@ _CHOICES: Mapping[str, Mapping[str, str]] = {"none": {"type": "none"}, "required
 
 
 def request_fields(model: str, options: MessagesOptions, request: Generate) -> dict[str, object]:
-    """Return the fields of the body; ``max_tokens`` and ``options`` of the request override the adapter's options.
+    """Return the fields of the body; the request's ``max_tokens`` and ``options`` override the options of the adapter.
 
     Raise RequestRefused if the interface cannot represent a message of the conversation.
     """

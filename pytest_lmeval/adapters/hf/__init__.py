@@ -1,7 +1,7 @@
 """The adapter ``hf:PATH_OR_NAME``, for causal language models of the transformers library, on this machine.
 
-:mod:`.options` checks the options and :mod:`.loading` loads the model once. :mod:`.prompts` then converts requests into
-tokens, :mod:`.batches` forms batches, and :mod:`.generation` or :mod:`.scoring` runs the model.
+:mod:`.options` checks the options and :mod:`.loading` loads the model once. For each call, :mod:`.prompts` converts
+requests into tokens, :mod:`.batches` forms batches, and :mod:`.generation` or :mod:`.scoring` runs the model.
 """
 
 from __future__ import annotations

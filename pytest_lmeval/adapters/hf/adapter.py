@@ -30,12 +30,12 @@ class HfAdapter:
     """A language model of the transformers library, loaded from a folder or by its name on the hub.
 
     :class:`~pytest_lmeval.adapters.hf.options.HfOptions` describes the options. The model may accept images. The
-    constructor loads the model. It raises UsageError for an invalid option, a model that is not causal, or missing
+    constructor loads the model, and raises UsageError for an invalid option, a model that is not causal, or missing
     libraries.
 
-    If a run is repeated, the model gives the same answers; other prompts in the batch do not affect the random numbers
-    for a prompt. ``exact`` is still False, because a different batch, thread count or processor slightly changes the
-    model's numbers, and sometimes an answer.
+    A repeated run gives the same answers. Other prompts in a batch do not affect the random numbers for a prompt.
+    ``exact`` is still False, because a different batch, thread count or processor slightly changes the model's numbers,
+    and sometimes an answer.
     """
 
     tells_cost = False

@@ -93,7 +93,7 @@ class Size(NamedTuple):
 
 
 def size_of(batch: Batch[AnyRow]) -> Size:
-    """Add up the size of a batch."""
+    """Compute the size of a batch."""
     size = Size()
     for family in batch:
         size = size.with_family(family)
@@ -147,7 +147,7 @@ class WindowPlan:
     errors: dict[int, AdapterError] = field(default_factory=dict)
 
     def parts(self) -> Iterator[WindowPlan]:
-        """Yield a plan for the errors, and a plan for each batch."""
+        """Divide the plan into a plan for the errors and a plan for each batch."""
         if self.errors:
             yield WindowPlan(list(self.errors), errors=self.errors)
         for batch in self.batches:

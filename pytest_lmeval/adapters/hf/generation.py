@@ -196,8 +196,8 @@ class _Choice:
 def draw(scores: Any, temperature: float, top_p: float, uniform: Any) -> Any:
     """Draw one token per row with the random numbers in ``uniform``; return the tokens, of shape (rows, 1).
 
-    ``uniform`` has the same shape, with numbers in [0, 1). The function draws only from the most probable tokens whose
-    probabilities together reach ``top_p``.
+    ``uniform`` also has the shape (rows, 1), and contains numbers in [0, 1). The function draws only from the most
+    probable tokens whose probabilities together reach ``top_p``.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""Load a model from a folder or by its name on the hub; report an unusable model."""
+"""Load a model from a folder or by its name on the hub, and report why a model is unusable."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Loaded:
     """A loaded model, with the facts that the adapter needs for requests.
 
     ``name`` is the name of the folder, or the name on the hub. ``window`` is the maximum number of tokens that the
-    model can read, or None if its config has no limit. ``ends`` are the tokens that end a text, and ``pad`` is the
-    padding token. ``folder`` contains the model's files. ``revision`` is the commit on the hub, or None for a model
+    model can read, or None if the model's config has no limit. ``ends`` are the tokens that end a text, and ``pad`` is
+    the padding token. ``folder`` contains the model's files. ``revision`` is the commit on the hub, or None for a model
     from a folder. ``processor`` creates the inputs of a model that accepts images; it is None for a model that accepts
     only text.
     """

@@ -19,12 +19,12 @@ from pytest_lmeval.numbers import Number
 class HfOptions:
     """Options for loading and querying the model.
 
-    If ``temperature`` is 0, the model takes the most probable token. Otherwise, it draws, with ``seed``, from the most
-    probable tokens whose probabilities together reach ``top_p``. ``max_new_tokens`` applies to requests without
-    ``max_tokens``. ``batch_tokens`` limits the number of tokens in a pass through the model, including padding and
-    tokens to write. The adapter forms batches from up to ``request_window`` requests. ``tool_parser`` is the format of
-    tool calls; by default, the chat template determines it. ``threads`` is the number of torch's CPU threads, by
-    default a worker's share of torch's default.
+    If ``temperature`` is 0, the model takes the most probable token. At a higher temperature, the model draws, with
+    ``seed``, from the most probable tokens whose probabilities together reach ``top_p``. ``max_new_tokens`` applies to
+    requests without ``max_tokens``. ``batch_tokens`` limits the number of tokens in a pass through the model, including
+    padding and tokens to write. The adapter forms batches from up to ``request_window`` requests. ``tool_parser`` is
+    the format of tool calls; by default, the chat template determines it. ``threads`` is the number of torch's CPU
+    threads, by default a worker's share of torch's default.
     """
 
     device: str = "auto"
@@ -118,7 +118,7 @@ def share_threads(threads: int, environment: Mapping[str, str]) -> int:
     """Return a worker's share of ``threads``, at least one; without workers, return ``threads``.
 
     If every process has a thread for every core, the processes wait for one another at every step. On two cores, two
-    such processes took nine times as long as two processes with one thread each.
+    processes with two threads each took nine times as long as two processes with one thread each.
     """
     workers = re.fullmatch(r"[1-9]\d{0,5}", environment.get("PYTEST_XDIST_WORKER_COUNT", ""), re.ASCII)
     return max(1, threads // int(workers[0])) if workers else threads

@@ -14,8 +14,8 @@ from pytest_lmeval.adapters.hf.rows import AnyRow, Batch, rows_of
 def can_go_on(model: Any) -> bool:
     """Return True if ``model`` can continue from the keys and values of other rows.
 
-    Only transformers' own models with full attention in all layers can do so. Layers with sliding windows, recurrence
-    or compression have another kind of state.
+    Only transformers' own models with full attention in all layers can continue from other rows. Layers with sliding
+    windows, recurrence or compression have another kind of state.
     """
     config = model.config.get_text_config()
     layers = set(getattr(config, "layer_types", None) or ["full_attention"])

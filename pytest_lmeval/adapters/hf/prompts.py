@@ -23,7 +23,7 @@ _BEFORE = 8  # enough tokens to show a tokenizer that the next token does not be
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """A text; ``is_template`` is True if it begins with output of the chat template, which includes special tokens."""
+    """A text, with ``is_template`` True if it begins with output of the chat template, including special tokens."""
 
     text: str
     is_template: bool = False
@@ -108,8 +108,8 @@ class Prompts:
 
         The context's tokens are the leading tokens that do not change if the continuation follows. The tokenizer may
         join the end of the context (usually a space) with the start of the continuation; the joint token then belongs
-        to the continuation. At least one token precedes the continuation. If the context has no tokens, this token is
-        the BOS token, or the EOS token if the tokenizer has no BOS token.
+        to the continuation. At least one token precedes the continuation. If the context has no tokens, the BOS token,
+        or else the EOS token, precedes the continuation.
 
         The chat template formats a context that consists of messages. One call of the tokenizer converts all texts,
         because a call for each short text could take longer than the model. If a request moves whitespace, its
@@ -254,8 +254,7 @@ def _border(
 def _moved(context: _Context | AdapterError, request: LogLikelihood) -> tuple[_Context | AdapterError, str]:
     """Return context and continuation; if requested, move trailing whitespace from the context to the continuation.
 
-    The move matters because tokenizers join whitespace with the text after it, and many chat templates end with a line
-    break.
+    Whitespace matters because tokenizers join it with the text after it, and many chat templates end with a line break.
     """
     if isinstance(context, AdapterError) or not request.moves_blanks or not (bare := context.text.rstrip()):
         return context, request.continuation

@@ -63,7 +63,7 @@ class Prompted:
 
     @property
     def answers(self) -> Iterable[int]:
-        """The number of the request that the row answers, as a tuple."""
+        """A tuple with the number of the request that the row answers."""
         return (self.number,)
 
 

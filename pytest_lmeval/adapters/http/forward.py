@@ -45,7 +45,7 @@ class HttpReply(NamedTuple):
 
 
 def forward(method: str, target: str, content: bytes, headers: Mapping[str, str], **of: Any) -> Forward:
-    """Create a request to forward; ``of`` contains its task, id and repeat."""
+    """Create a request to forward; ``of`` contains the request's task, id and repeat."""
     found = _loaded(content)
     options: dict[str, object] = {"http": f"{method} {target}"}
     # A request without a temperature, such as for an embedding, has one right answer, so the cache may keep that

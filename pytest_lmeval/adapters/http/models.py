@@ -26,7 +26,7 @@ class ServerModel(Generic[Given]):
     """An adapter's model, options, API key and prices.
 
     ``model`` is the server's name for the model; if it is empty, each request must name a model. The constructor reads
-    the key from an environment variable. It raises UsageError for an unusable option or a missing key.
+    the key from an environment variable, and raises UsageError for an unusable option or a missing key.
     """
 
     kind: ClassVar[str]

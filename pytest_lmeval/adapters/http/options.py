@@ -29,7 +29,7 @@ class ServerOptions:
 
     If ``temperature`` is None, the server chooses the temperature. ``max_tokens`` applies to requests that set no
     limit. The adapter adds the texts in ``stop`` to a request's stop texts. ``timeout`` limits one attempt.
-    ``thoughts_back`` selects the answers that the adapter sends back to the server with their thoughts; None selects
+    ``thoughts_back`` selects the answers that the adapter sends back to the server with their thoughts, by default the
     answers with tool calls. ``given`` contains the names of the options that the user set.
     """
 
@@ -94,9 +94,9 @@ class ServerOptions:
     def cost(
         self, prompt_tokens: int | None, completion_tokens: int | None, usage: Mapping[str, object] = NOTHING
     ) -> float | None:
-        """Return the price of these tokens; if there are no prices, return the ``cost`` in the server's ``usage``.
+        """Return the price of the tokens; if there are no prices, return the ``cost`` in the server's ``usage``.
 
-        Return None if neither is known.
+        Return None if neither the price nor the ``cost`` is known.
         """
         if self.price_input is None or self.price_output is None:
             stated = usage.get("cost")

@@ -33,7 +33,7 @@ _READ = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A reply as JSON; error messages use ``where`` and ``body``, in which they mask ``key``."""
+    """A reply as JSON; error messages contain ``where`` and ``body``, with ``key`` masked."""
 
     fields: Mapping[str, object]
     where: str

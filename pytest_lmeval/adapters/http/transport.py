@@ -36,7 +36,7 @@ _ENCODINGS = frozenset({"gzip", "x-gzip", "deflate"})
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply with a 2xx status; ``where`` is its status and path, for messages.
+    """A reply with a 2xx status; error messages quote ``where``, the status and path of the reply.
 
     For a streamed reply, ``body`` is the assembled document and ``ttft_ms`` is the time to the first content. For a
     forwarded reply, ``kind`` is the content type without parameters.
@@ -109,7 +109,7 @@ class HttpTransport:
             raise error.with_traceback(None) from None
 
     async def aclose(self) -> None:
-        """Close the connections; call this in the event loop that used them."""
+        """Close the connections; call this method in the event loop that used the connections."""
         session, self._session = self._session, None
         if session is not None and self._loop is asyncio.get_running_loop():
             await session.close()
@@ -252,9 +252,9 @@ class CappedBody:
 def redirected(url: URL, status: int, location: str | None) -> URL:
     """Return the target of a redirect; raise ValueError if the target must not receive the API key.
 
-    The target must have the same scheme, host and port, or change only http to https on the same host. The method and
-    the body must stay the same, so the function also refuses status 303. Error messages omit the target's path and
-    query.
+    The target must have the scheme, host and port of the original URL, or change only http to https on the same host.
+    The method and the body must stay the same, so the function also refuses status 303. Error messages omit the
+    target's path and query.
     """
     if location is None:
         raise ValueError("redirect without a Location")

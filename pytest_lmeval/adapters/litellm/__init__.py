@@ -1,6 +1,7 @@
 """The adapter ``litellm:MODEL``, which uses the package litellm to query services with other interfaces.
 
-MODEL is litellm's name for the model: ``azure/DEPLOYMENT``, ``bedrock/MODEL``, ``vertex_ai/MODEL``, ``gemini/MODEL``.
+MODEL is litellm's name for the model, such as ``azure/DEPLOYMENT``, ``bedrock/MODEL``, ``vertex_ai/MODEL`` or
+``gemini/MODEL``.
 """
 
 from __future__ import annotations

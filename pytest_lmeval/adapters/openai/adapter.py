@@ -1,4 +1,4 @@
-"""The adapter ``openai``, which requests completions, and log-likelihoods from servers that support ``echo``."""
+"""The adapter ``openai``, which requests completions, and also log-likelihoods if the server supports ``echo``."""
 
 from __future__ import annotations
 

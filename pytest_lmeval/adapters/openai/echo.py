@@ -36,8 +36,8 @@ def echo_fields(model: str, options: OpenAIOptions, request: LogLikelihood) -> d
 def echoed(document: Document, request: LogLikelihood, latency_ms: float) -> LogProb:
     """Return the log-probabilities of the continuation; raise AdapterError if its first token is uncertain.
 
-    A token with the end of the context and the start of the continuation belongs to the continuation. The ``ids`` of
-    the result are the texts of the tokens.
+    If a token spans the end of the context and the start of the continuation, the token belongs to the continuation.
+    The ``ids`` of the result are the texts of the tokens.
     """
     tokens, end = _prompt_tokens(document, request)
     own = tokens[_border(document, tokens, end, request) :]
@@ -54,7 +54,7 @@ def echoed(document: Document, request: LogLikelihood, latency_ms: float) -> Log
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """One token of the repeated prompt; ``offset`` is its start in the text, or None if unknown."""
+    """One token of the repeated prompt, with ``offset``, the start of the token in the text, or None if unknown."""
 
     text: str
     logprob: float | None
@@ -122,8 +122,8 @@ def _border(document: Document, tokens: Sequence[_Token], end: int | None, reque
     """Return the index of the continuation's first token; raise AdapterError if the index is uncertain.
 
     Compare the texts of the tokens backward from the end or, if that fails, forward from the start. One comparison
-    succeeds unless both the context and the continuation have characters that consist of several tokens. If both fail,
-    use the offsets, provided that the last offset, ``end``, is the length of the text.
+    succeeds unless both the context and the continuation have characters that consist of several tokens. If both
+    comparisons fail, use the offsets, provided that the last offset, ``end``, is the length of the text.
     """
     own = request.continuation
     tokens = [replace(token, text=token.text.translate(_BLANKS)) for token in tokens]

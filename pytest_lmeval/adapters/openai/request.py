@@ -15,7 +15,7 @@ _MOST_STOPS = 4
 
 
 def request_fields(model: str, options: OpenAIOptions, request: Generate) -> dict[str, object]:
-    """Return the fields of the body; ``max_tokens`` and ``options`` of the request override the adapter's options.
+    """Return the fields of the body; the request's ``max_tokens`` and ``options`` override the options of the adapter.
 
     The body omits options without a value, so that the server chooses them. Each repeat has a different seed.
     """

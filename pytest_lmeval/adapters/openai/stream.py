@@ -17,7 +17,7 @@ _READ = READ.union(_TEXTS)
 
 @dataclass(slots=True)
 class _Call:
-    """A tool call that arrives in pieces; ``again`` is a piece, after the complete call, with only a name."""
+    """A tool call that arrives in pieces, and ``again``, a piece after the complete call that has only a name."""
 
     index: int
     id: str = ""
@@ -29,7 +29,7 @@ class _Call:
     def ends_before(self, piece: Mapping[str, object]) -> bool:
         """Return True if a piece belongs to another call: it has another id, or this call is complete.
 
-        The check is necessary because some servers send no ids, and no index or the same index for all calls.
+        Ids and indexes do not suffice, because some servers send no ids, and no index or the same index for all calls.
         """
         own, name, arguments = _parts(piece)
         if own and self.id and own != self.id:

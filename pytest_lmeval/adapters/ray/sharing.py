@@ -13,7 +13,7 @@ MOST_DEATHS = 2
 
 @dataclass(eq=False, slots=True)
 class SharedRequest:
-    """A request; ``deliver`` receives its answer, and ``is_dropped`` returns True once the run needs no answer.
+    """A request, with ``deliver`` for its answer, and ``is_dropped``, which returns True once the run needs no answer.
 
     ``deaths`` is the number of replicas that died while they had the request.
     """
@@ -26,7 +26,7 @@ class SharedRequest:
 
 @dataclass(eq=False, slots=True)
 class SentBatch:
-    """Requests that a replica receives together; ``began`` is the earliest time at which its model works on them.
+    """Requests that a replica receives together, and ``began``, the earliest time at which its model works on them.
 
     ``alone`` is True if the batch must be the only batch of its replica. ``late`` is True if the requests of the batch
     have already received a timeout as their answer.
@@ -40,7 +40,7 @@ class SentBatch:
 
 @dataclass(eq=False, slots=True)
 class Load:
-    """The batches of a replica, in order; ``since`` is the last time at which the replica was idle or answered."""
+    """The batches of a replica, in order, and ``since``, the last time at which the replica was idle or answered."""
 
     batches: list[SentBatch] = field(default_factory=list)
     since: float = 0.0
@@ -60,8 +60,8 @@ class Sharing:
     """Gives requests to the least busy replica first; a replica has up to ``ahead`` batches of ``batch_size`` requests.
 
     If few requests wait, all replicas share them. Requests of a dead replica come first, each alone on an idle replica.
-    If the second replica also dies, the request counts as the cause. If the model ``streams``, it works on all its
-    requests concurrently, so each request is a separate batch.
+    If the second replica also dies, the request counts as the cause of both deaths. If the model ``streams``, it works
+    on all its requests concurrently, so each request is a separate batch.
     """
 
     def __init__(self, ahead: int, batch_size: int, *, streams: bool = False) -> None:

@@ -242,7 +242,7 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
         return None
 
     def unprompted(self, example: Example) -> Mapping[str, Any] | None:
-        """Return :meth:`scoring` without parts that only affect the prompt; None (the default) means no such parts."""
+        """Return :meth:`scoring` without parts that affect only the prompt; the default, None, means no such parts."""
         return None
 
     def judges(self, example: Example) -> Sequence[str]:

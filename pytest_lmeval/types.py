@@ -758,7 +758,7 @@ def _by_group(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _with_fields(kind: type, group: Any, fields: Mapping[str, Any]) -> Any:
     if group is None or not fields:
         return kind(**fields) if group is None else group
-    # `replace` keeps the class of a group; a result from a ledger has a special one.
+    # `replace` keeps the class of a group; a result from a ledger has a special class.
     return kind(**{**{each.name: getattr(group, each.name) for each in fields_of(kind)}, **fields})
 
 

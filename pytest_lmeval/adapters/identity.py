@@ -177,7 +177,7 @@ def _add(files: dict[Path, str], name: str, project: Path | None) -> None:
         files |= {each: _hash(name, each) for each in (file, *sorted(file.parent.glob("*.py")))}
         return
     package = str(getattr(sys.modules.get(name), "__package__", None) or "")
-    # The import folder: the module's own, or that of its outermost package.
+    # The import folder contains the module, or the outermost package of the module.
     depth = len(package.split(".")) if package else 0
     home = file.parents[depth] if len(file.parents) > depth else file.parent
     first = [home] if home.name in PACKAGE_FOLDERS or project is None else [*dict.fromkeys((home, project))]

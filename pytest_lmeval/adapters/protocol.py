@@ -93,7 +93,7 @@ class RunningAdapter(ModelAdapter, Protocol):
     time_limit_s: float
     """The number of seconds after which an async adapter must raise AdapterTimeout for a request; set by the run."""
     cancelled_after_s: float
-    """The seconds after which the run cancels a request to an async adapter; set only without ``time_limit_s``."""
+    """The seconds after which the run cancels a request, set by the run if an async adapter has no ``time_limit_s``."""
 
 
 class NamedModel(str):

@@ -44,7 +44,7 @@ class ReplayAdapter:
     request_options = frozenset({ANY_OPTION})
     # Replies of a server are recorded like answers of a model.
     forwards = takes_messages = True
-    # Answers are found by the hashes of media.
+    # The hashes of media identify recorded answers.
     media = frozenset(MEDIA_KINDS)
 
     def __init__(self, path: str) -> None:
@@ -173,7 +173,7 @@ class ReplayJudge:
         for name in self._names:
             found = self._replies.get(key, {}).get(judge_key(name, request))
             if found:
-                # Equal concurrent questions of two scorers got one reply.
+                # If two scorers asked equal questions at the same time, both received one reply.
                 return Completion(found.popleft() if len(found) > 1 else found[0])
         return AdapterError(
             f"{self._path} holds no reply of a judge to this question about {request.id!r} of task {request.task!r}: "

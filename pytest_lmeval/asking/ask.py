@@ -130,7 +130,7 @@ def _no_list(returned: object, requests: int) -> str:
 
 
 def check_answer(answer: Any, request: Request, adapter: Any, latency_ms: float) -> Answer:
-    """Return ``answer`` with its latency; if it is not a response to ``request``, return an error that says why."""
+    """Return ``answer`` with its latency; if it is not a response to ``request``, return an AdapterError."""
     if isinstance(answer, AdapterError):
         return answer
     kind = LogProb if isinstance(request, LogLikelihood) else Completion

@@ -119,7 +119,7 @@ class CachedAnswers:
         kept = next((found for each in kinds if (found := self._kept(request, each)) is not None), None)
         if kept is not None:
             self._cache.take(kept, is_draw=_is_draw(request))
-            # It is free now, but its token counts remain.
+            # A cached answer is free, but its token counts remain.
             return replace(kept.answer, cost=0.0) if isinstance(kept.answer, Completion) else kept.answer
         self._cache.miss()
         if self._mode == "read-only":

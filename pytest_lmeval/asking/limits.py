@@ -125,7 +125,7 @@ class Budget:
             self._stopped = "stopped by --lm-max-cost: the adapter does not report what a request costs"
             return BudgetSpent(self._stopped)
         self.spent += cost
-        # A request without tokens, such as a list of models, reveals nothing about the cost of others.
+        # A request without tokens, such as a list of models, reveals nothing about the cost of other requests.
         if cost or not isinstance(answer, Completion) or answer.prompt_tokens:
             self._max_cost_seen = max(self._max_cost_seen or 0.0, cost)
         return answer

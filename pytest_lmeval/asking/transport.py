@@ -146,7 +146,7 @@ class Sender:
         """Replace the transport if it hangs."""
         if not self._transport.is_stuck():
             return
-        # One of the waiting threads replaces it. A sending thread may hang inside the transport.
+        # Only a waiting thread replaces the transport, because a sending thread may hang inside it.
         with self._replacing:
             if self._transport.is_stuck():
                 waiting = self._transport.abandon()

@@ -27,7 +27,7 @@ class AnthropicAdapter(HttpAdapter[MessagesOptions]):
     assembly = StreamedMessage
     takes_messages = True
     media = frozenset({"image", "file"})
-    # The server refuses requests with unknown options, such as those that clients of other interfaces send.
+    # The server refuses requests with unknown options, such as options that clients of other interfaces send.
     request_options = frozenset(
         {"model", "temperature", "top_p", "top_k", "thinking", "metadata", "service_tier", "output_config"}
     )

@@ -20,7 +20,7 @@ _decoder = json.JSONDecoder()
 
 
 class Family(NamedTuple):
-    """A format of tool calls. Its ``marks`` occur in the chat template; decoding keeps its ``special`` tokens."""
+    """A format of tool calls, with ``marks`` in chat templates, and ``special`` tokens that decoding keeps."""
 
     parse: Callable[[str], Found]
     marks: tuple[str, ...]

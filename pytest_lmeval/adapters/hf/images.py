@@ -21,7 +21,7 @@ def inputs_of(processor: Any, prompts: Sequence[Seen]) -> Any:
         images.append([])
         for media in prompt.images:
             try:
-                # The first frame of an animation, as processors take it.
+                # Like the processors, take the first frame of an animation.
                 images[-1].append(Image.open(BytesIO(read(media))).convert("RGB"))
             except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError) as error:
                 raise AdapterError(f"{media}: cannot be decoded: {error}") from error

@@ -155,7 +155,7 @@ class HttpAdapter(ServerModel[Given], ABC):
 
     @cached_property
     def _transport(self) -> HttpTransport:
-        # If another process sends the requests, this one skips aiohttp, whose import takes as long as pytest's.
+        # If another process sends the requests, this process skips aiohttp, whose import takes as long as pytest's.
         try:
             from pytest_lmeval.adapters.http.transport import HttpTransport
         except ImportError as error:

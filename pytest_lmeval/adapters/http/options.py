@@ -83,7 +83,7 @@ class ServerOptions:
         return [stop for stop in dict.fromkeys((*request.stop, *self.stop)) if stop]
 
     def whole(self, fields: Mapping[str, object], own: Mapping[str, object]) -> dict[str, object]:
-        """Return ``fields`` without None, overridden by ``extra_body``, and then by ``own``, the request's options.
+        """Return ``fields`` without None values, overridden by ``extra_body`` and by ``own``, the request's options.
 
         If an option in ``own`` is None, the body omits it, and the server decides.
         """

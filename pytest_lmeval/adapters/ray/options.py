@@ -80,7 +80,7 @@ def lack(nodes: Sequence[Mapping[str, float]], options: RayOptions) -> str:
     needs = {name: number for name, number in each.items() if number}
     if not needs:
         return ""
-    # A billionth is added, so that three thirds of a GPU are one GPU.
+    # Add a billionth, so that three thirds of a GPU are one GPU.
     room = sum(min(int(node.get(name, 0) / number + 1e-9) for name, number in needs.items()) for node in nodes)
     if room >= options.replicas:
         return ""

@@ -37,7 +37,7 @@ def by_label(
     target. Only an example's first prediction counts; if it matches any target, it counts as the example's label. Short
     predictions that match no label become labels, too, unless there would be more than MAX_LABELS labels. The confusion
     matrix counts any other prediction as ``other``, or as ``unparsed`` if the post-process rule found nothing in the
-    text. If one of these names is a label, the matrix uses ``(other)`` or ``(unparsed)`` instead.
+    text. If ``other`` or ``unparsed`` is itself a label, the matrix uses ``(other)`` or ``(unparsed)`` instead.
     """
     asked = [
         result

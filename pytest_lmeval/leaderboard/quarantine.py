@@ -66,8 +66,8 @@ def status_under(result: ExampleResult, mode: str) -> Status:
 def judged(results: Iterable[ExampleResult], mode: str, recorded: str = "") -> tuple[ExampleResult, ...]:
     """Return the results with the statuses that they would have under the gate ``mode``.
 
-    ``recorded`` is the gate mode of the original run. If that mode fails low scores but a result is ``below``, a mark
-    such as xfail excused the result, which stays ``below``.
+    ``recorded`` is the gate mode of the original run. If ``recorded`` fails low scores but a result is ``below``, a
+    mark such as xfail excused the result, which stays ``below``.
     """
     return tuple(replace(result, status=_status(result, mode, recorded)) for result in results)
 

@@ -46,10 +46,10 @@ class TaskInfo:
     """The facts about a task that are known before its examples run.
 
     ``available`` is the number of valid records in the file, and ``selected`` is the number of records that the run
-    should score. Each is None if the process that knew the number was lost. ``random_baseline`` is the score of random
-    guesses, if the task reports a centred score. ``dataset`` holds facts about the task's data, such as path, sha256
-    and revision. ``aggregates`` is True if the task itself aggregates its results. ``score_metric`` names the
-    aggregation that is the task's score if its examples are only measured. ``whole`` is True if the run selects
+    should score. Each of these numbers is None if the process that knew the number was lost. ``random_baseline`` is the
+    score of random guesses, if the task reports a centred score. ``dataset`` holds facts about the task's data, such as
+    path, sha256 and revision. ``aggregates`` is True if the task itself aggregates its results. ``score_metric`` names
+    the aggregation that is the task's score if its examples are only measured. ``whole`` is True if the run selects
     subjects but the task has no subjects, so that all its examples are selected. ``config`` holds the values of the
     task's parameters. ``key`` is an alternative name of the task in options, and ``display_name`` is its title.
     ``min_score`` is the floor that the task itself sets. In a sharded run, ``shard`` holds the sorted ``ids`` of the

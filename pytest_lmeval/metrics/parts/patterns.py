@@ -1,7 +1,7 @@
 """Run regular expressions that users provide, with a time limit.
 
-A search runs in the current process if it cannot take many steps for a text of that length. Other searches run in the
-process of worker_child.py, which executes this file without the package.
+A search runs in the current process if no text of the same length can make it take many steps. Other searches run in
+the process of worker_child.py, which executes this file without the package.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ class TookTooLong(ScoringError):
 class MetricWorker:
     """Answers questions in a separate process, one at a time; threads may share this object.
 
-    The process starts at the first question and, if it was killed, again at the next question. It ends at a call of
-    ``close``, or when this object or the main process ends.
+    The process starts at the first question and, if it was killed, again at the next question. The process ends at a
+    call of ``close``, or when this object or the main process ends.
     """
 
     def __init__(self, cpu_limit_s: float = CPU_LIMIT_S) -> None:

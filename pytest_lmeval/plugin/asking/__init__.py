@@ -1,1 +1,1 @@
-"""Collect the items of task files, plan how this process runs them, and run them."""
+"""Collect, plan and run the items of task files in this process."""

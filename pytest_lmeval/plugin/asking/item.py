@@ -98,7 +98,7 @@ class ExampleItem(ScoredItem):
 
     @property
     def run_state(self) -> RunState:
-        """The state of the run of the item's model in this process."""
+        """The run state of the item's model in this process."""
         states = self.parent.states
         if (state := states.get(self.label)) is None:
             state = states[self.label] = (config_of(self.config, self.label) if self.label else self.config).stash[RUN]

@@ -166,7 +166,7 @@ def run_states(config: pytest.Config) -> dict[str, RunState]:
 
 
 class Ahead:
-    """Iterates over the model ``label``'s upcoming examples in this process that ``wanted`` accepts.
+    """Iterates over this process's upcoming examples, of the model ``label``, that ``wanted`` accepts.
 
     In a worker, the iterator may also return None because the controller has not assigned more items yet.
     """
@@ -230,7 +230,7 @@ class RunState:
 
     @cached_property
     def baseline_results(self) -> Mapping[tuple[str, str], ExampleResult]:
-        """The baseline's results by task and id, or an empty dict; the first failure to explain reads the results."""
+        """The baseline's results by task and id, or an empty dict, read only if a failure needs an explanation."""
         baseline = self.files.baseline
         return {} if baseline is None else {(result.task, result.id): result for result in baseline.results or ()}
 

@@ -145,7 +145,7 @@ def remarks_of(config: pytest.Config) -> list[str]:
 
 
 def repeated_by_plugin(config: pytest.Config, count: int = 0) -> str:
-    """Return why pytest-repeat must not repeat examples, or "" if it does not. A mark's ``count`` overrides --count."""
+    """Return why pytest-repeat must not repeat examples, or "" if it is off. A mark's ``count`` overrides --count."""
     given = count or (config.getoption("count", 1) if any(map(config.pluginmanager.hasplugin, _REPEATING)) else 1)
     if not isinstance(given, int) or given < 2:
         return ""

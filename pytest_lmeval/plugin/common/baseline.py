@@ -69,7 +69,7 @@ def read_baseline(config: pytest.Config) -> RunFile | None:
 def check_update(config: pytest.Config, infos: Sequence[TaskInfo]) -> None:
     """Raise UsageError if the run cannot become the baseline because it lacks examples, or tasks of the old baseline.
 
-    ``infos`` are the collected tasks, each with its number of selected examples.
+    ``infos`` lists the collected tasks, each with its number of selected examples.
     """
     option = config.option
     if selection := selection_of(option, infos):

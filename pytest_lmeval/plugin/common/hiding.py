@@ -94,8 +94,8 @@ def scrub_report(report: Any, scrubber: Scrubber) -> None:
 def escape_commands(report: Any) -> None:
     """Escape everything in ``report`` that a terminal or a CI runner would interpret as a command.
 
-    ``report`` is the TestReport of an example or the CollectReport of a task file. It may quote prompts and answers
-    that metrics and adapters printed, logged or raised.
+    ``report`` is the TestReport of an example or the CollectReport of a task file. The report may quote prompts and
+    answers that metrics and adapters printed, logged or raised.
     """
     # A captured log contains pytest's colours.
     report.sections = [(name, _COLOR.sub("", text)) for name, text in report.sections]

@@ -53,7 +53,7 @@ class _Given:
 
 @dataclass(slots=True)
 class _File:
-    """A test file; ``shown`` is its path relative to the project's root."""
+    """A test file, with its path relative to the project's root as ``shown``."""
 
     shown: Path
     hashes: FunctionHashes

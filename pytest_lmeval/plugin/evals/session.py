@@ -103,7 +103,7 @@ class EvalSession:
     def is_begun_at_turn(self, item: Any, *, sets_up: bool = True) -> bool:
         """Return True if an item has started early, so that its fixtures must not be set up again.
 
-        If pytest is not setting up the item now, ``sets_up`` is False. In this case, an item also counts as started if
+        ``sets_up`` is False if pytest is not setting up the item now. If it is False, an item also counts as started if
         all its fixtures are set up and no example waits for a fixture.
         """
         self._starter.ahead.skip_to(item.position)

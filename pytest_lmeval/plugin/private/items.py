@@ -299,7 +299,7 @@ def _of_item(ask: Callable[[Any], Any]) -> property:
 
 
 def check_interaction(call: pytest.CallInfo[Any], report: pytest.TestReport) -> bool:
-    """Return True if pytest would call ``pytest_exception_interact``. Without pytest's own check, return False."""
+    """Return True if pytest would call ``pytest_exception_interact``. Without pytest's check for that, return False."""
     from _pytest import runner
 
     check = getattr(runner, "check_interactive_exception", None)
@@ -309,7 +309,7 @@ def check_interaction(call: pytest.CallInfo[Any], report: pytest.TestReport) -> 
 def keep_named(session: pytest.Session, path: Path) -> None:
     """Make ``session.isinitpath`` return True for a file named on the command line.
 
-    From version 9 on, pytest forgets a file if its folder is also named. Without ``_initialpaths``, do nothing.
+    From version 9 on, pytest forgets a named file if its folder is also named. Without ``_initialpaths``, do nothing.
     """
     known: frozenset[Path] | None = getattr(session, "_initialpaths", None)
     if known is not None:

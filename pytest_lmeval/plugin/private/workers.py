@@ -64,8 +64,8 @@ def worker_queue(config: pytest.Config) -> Callable[[], list[int]]:
     """Return a function that returns the indices of this worker's remaining items.
 
     The index of the item after the running item comes first, although that item has already left the queue. Without the
-    plugin that has ``torun``, or a queue with a lock (pytest-xdist 3.7), there are no indices. Without indices, the
-    worker requests a batch only when the first example of the batch runs.
+    plugin that has ``torun``, or without a queue that has a lock (pytest-xdist 3.7), there are no indices. Without
+    indices, the worker requests a batch only when the first example of the batch runs.
     """
     plugins = config.pluginmanager.get_plugins()
     worker: Any = next((plugin for plugin in plugins if hasattr(plugin, "torun")), None)
@@ -120,7 +120,7 @@ def expected_workers(config: pytest.Config) -> int:
 def call_when_idle(config: pytest.Config, call: Callable[[], None]) -> None:
     """Call ``call`` in the main thread after every two seconds without a message from workers.
 
-    Two seconds is the timeout of pytest-xdist's loop on its ``queue``. Without this queue, do nothing.
+    Two seconds is the timeout of pytest-xdist's loop on its ``queue``. Without a ``queue``, do nothing.
     """
     from queue import Empty
 

@@ -143,10 +143,10 @@ def _attempt(result: ExampleResult) -> Mapping[str, object]:
 
 
 def failed_besides(failed: Iterable[str], statuses: Mapping[str, str], max_errors: float = 0) -> list[str]:
-    """Return a sentence for each example whose test ``failed`` because of a mark or a tear-down, not its score.
+    """Return a sentence for each example whose test ``failed`` because of a mark or tear-down, not of its score.
 
-    ``statuses`` maps node ids to statuses. Up to ``max_errors`` errors fail no test, so if such an error's test failed,
-    the cause is a fixture.
+    ``statuses`` maps node ids to statuses. If there are at most ``max_errors`` errors, no error fails its test, so that
+    a failed test of an error has another cause, such as a fixture.
     """
     errors = sum(status in UNSCORED for status in statuses.values())
     own = FAILED - UNSCORED if errors <= max_errors else FAILED

@@ -306,8 +306,8 @@ def ctrl_c_in(error: BaseException | None) -> KeyboardInterrupt | None:
 class ExitGuard:
     """Replaces ``os._exit`` during a run, so that the first call finishes the run before the process ends.
 
-    The thread that ends the run holds the lock ``ending``, and calls from other threads wait for the lock. A further
-    call while the first call finishes the run ends the process at once, with an exit status that is not 0. A forked
+    The thread that ends the run holds the lock ``ending``, and calls from other threads wait for the lock. While the
+    first call finishes the run, a further call ends the process at once, with an exit status that is not 0. A forked
     child exits as usual.
     """
 

@@ -232,7 +232,7 @@ class RunRecord:
         return board, decision
 
     def _decided(self, board: Leaderboard) -> tuple[Leaderboard, Decision]:
-        """Return the board including the gate's decision, and the decision."""
+        """Return the board with the gate's decision, and the decision itself."""
         # Shards are gated after the merge.
         baseline = None if "shard" in board.facts.selection else self.baseline
         decision = decide(board, baseline, self.gate_settings, root=self.config.rootpath)
@@ -333,7 +333,7 @@ class Records:
 
     @cached_property
     def folder(self) -> Path:
-        """The folder of the comparison, or the folder of selections if any model's run is a selection."""
+        """The folder for the comparison, which is the folder of selections if any model's run is a selection."""
         own = folder_of_run(self.config, max(record.examples for record in self.all))
         is_selection = any(record.report_dir.name == SELECTION for record in self.all)
         return report_dir(self.config) / SELECTION if is_selection else own

@@ -93,7 +93,7 @@ def _say(terminal: pytest.TerminalReporter, *lines: str, **markup: bool) -> None
 
 
 def write_remarks(notes: Notes, shown: Collection[str], terminal: pytest.TerminalReporter) -> None:
-    """Write the remarks of this process and its workers, except those in ``shown``."""
+    """Write the remarks of this process and its workers, except the remarks in ``shown``."""
     tasks = terminal.config.stash.get(COLLECTED, None)
     skipped = notes.skipped_evals or (0 if tasks is None else tasks.skipped_evals)
     if skipped:

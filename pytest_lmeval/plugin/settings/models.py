@@ -130,13 +130,13 @@ def by_label(nodeids: Sequence[str], config: pytest.Config) -> dict[str, list[st
 
 
 def configs(config: pytest.Config) -> list[pytest.Config]:
-    """Return the configs of the models' runs; only ``config`` itself in a single-model run."""
+    """Return the config of each model's run, or only ``config`` itself in a single-model run."""
     labels = labels_of(config)
     return [config_of(config, label) for label in labels] if labels else [config]
 
 
 def config_of(config: pytest.Config, label: str) -> pytest.Config:
-    """Return one model's config, created on first use; for an empty label, the run's config."""
+    """Return one model's config, created on first use, or the run's config for an empty label."""
     if not label:
         return config
     views = config.stash.setdefault(_VIEWS, {})
@@ -234,7 +234,7 @@ def report_dir(config: pytest.Config) -> Path:
 
 
 def shown_report_dir(config: pytest.Config) -> str:
-    """Return the report dir for display: as given, or relative to the working folder."""
+    """Return the report dir as the user gave it, or else relative to the working folder."""
     if config.option.lm_report_dir is not None:
         return str(config.option.lm_report_dir)
     folder, here = report_dir(config), config.invocation_params.dir
@@ -267,7 +267,7 @@ def picked_by(config: pytest.Config) -> str:
 
 
 def selection_of(option: Any, infos: Sequence[TaskInfo]) -> dict[str, Any]:
-    """Return the options that deselected examples, and each task's counts; empty if all examples are selected."""
+    """Return the options that deselected examples, and each task's counts, or {} if all examples are selected."""
     if all(info.selected == info.available for info in infos) and option.lm_shard is None:
         return {}
     named = {

@@ -69,7 +69,7 @@ class BatchScheduling:
         self._pending[node] = {}
 
     def add_node_collection(self, node: Worker, collection: Sequence[str]) -> None:
-        """Store a worker's collection, which must be the same for a worker that joins late."""
+        """Store a worker's collection; a worker that joins late must have collected the same items."""
         if self._ids is not None:
             _check_same(self._ids, collection, node)
         self._collections[node] = collection
@@ -123,7 +123,7 @@ class BatchScheduling:
         return self._ids[crashed]
 
     def schedule(self) -> None:
-        """Hand out the first work; xdist calls this again when another worker joins."""
+        """Hand out the first work; xdist calls this method again when another worker joins."""
         if self._ids is None:
             self._plan()
         # Alternate between workers, to spread a short run.

@@ -105,9 +105,9 @@ def score_bounds(values: Sequence[float], clusters: Sequence[str] = ()) -> tuple
     """Return a 95 % interval for the mean of scores in [0, 1], or None without scores.
 
     For scores of 0 and 1 without shared clusters, this is Wilson's interval. For other scores, the interval similarly
-    allows for a share of unobserved scores at the far end of the scale, so that it has a width even if all scores are
-    equal. With shared clusters, Student's t replaces the normal distribution, and the design effect reduces n. The
-    variance and the degrees of freedom follow Bell and McCaffrey (Survey Methodology 28, 2002).
+    allows for a share of unobserved scores at the far end of the scale. Therefore, the interval has a width even if all
+    scores are equal. With shared clusters, Student's t replaces the normal distribution, and the design effect reduces
+    n. The variance and the degrees of freedom follow Bell and McCaffrey (Survey Methodology 28, 2002).
     """
     if not values:
         return None

@@ -62,7 +62,7 @@ def beside(value: float, least: float, style: str = ".4f") -> str:
 class Number:
     """The finite numbers that an option accepts.
 
-    The bounds ``low`` and ``high`` are included; the bounds ``above`` and ``below`` are excluded.
+    The numbers include the bounds ``low`` and ``high``, and exclude the bounds ``above`` and ``below``.
 
     ``str()`` describes the numbers in a form that can follow the word "expected". Whole numbers must fit into 64 bits.
 

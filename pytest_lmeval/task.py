@@ -98,8 +98,8 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
 
     Tasks need not inherit from this class: :func:`complete` adds the optional members to any object that has the
     required members. Every default is a property or a method. If a subclass is a dataclass, the property or method
-    becomes the default of a field with the same name. Use ``name: type = field()`` to declare such a field without a
-    default.
+    becomes the default of a field with the same name. In a dataclass, use ``name: type = field()`` to declare a field
+    with the name of a default, but without that default.
     """
 
     __slots__ = ()

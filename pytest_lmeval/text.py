@@ -61,8 +61,8 @@ def printable(text: str, *, keep: str = "\n\t", folds: bool = True) -> str:
     r"""Escape everything in ``text`` that a terminal or a CI runner would obey rather than show.
 
     Escape every unprintable character that is not in ``keep``, and the first character of each command to a CI runner.
-    If ``folds`` is False, also escape line beginnings that make a CI runner fold its log. The headings of this
-    package's diffs have such beginnings. Printable text stays unchanged.
+    If ``folds`` is False, also escape line beginnings that make a CI runner fold its log; the default permits them for
+    the headings of diffs. Printable text stays unchanged.
 
     >>> print(printable("  ::error::no"), printable("see ##[group]", keep=""))
       \x3a:error::no see \x23#[group]

@@ -1,6 +1,6 @@
 """Core types: examples, requests, responses, scores and results.
 
-All types are immutable. A run converts each example in this order::
+All types are immutable. A run converts each example into these types, in this order::
 
     Example -> Generate | LogLikelihood -> Completion | LogProb -> Score -> ExampleResult
 """

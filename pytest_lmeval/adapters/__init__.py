@@ -1,1 +1,1 @@
-"""Adapters, the only model-specific code; :mod:`.protocol` defines their interface."""
+"""The adapters, which are the only model-specific code; :mod:`.protocol` defines their interface."""

@@ -125,7 +125,7 @@ def members(adapter: object, names: Iterable[str]) -> dict[str, object]:
 
 
 def tell(adapter: Any, name: str, value: object) -> bool:
-    """Set an attribute if the adapter has it; return True if the adapter has it."""
+    """Set an attribute and return True if the adapter has the attribute; otherwise, return False."""
     if has := hasattr(adapter, name):
         setattr(adapter, name, value)
     return has

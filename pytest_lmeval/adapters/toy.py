@@ -137,7 +137,7 @@ def _answer(prompt: str) -> str:
 
 
 def _voice(question: str, answer: str) -> str:
-    """Phrase an answer like a model: after ``Answer:``, add a space; if asked for a first line, add a second line."""
+    """Phrase an answer as a model would: add a space after ``Answer:``, and a second line if asked for the first."""
     if "first line" in question:
         return f"{answer}\nThat is what I would go with."
     return f" {answer}\n" if question.endswith("Answer:") else answer

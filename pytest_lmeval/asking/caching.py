@@ -26,9 +26,9 @@ class CacheSettings:
     """The folder and the mode of the cache; the mode is one of MODES.
 
     ``use`` and ``sampled`` read cached answers, and store new answers. If a request has a temperature other than 0,
-    ``use`` neither reads nor stores an answer. In contrast, ``sampled`` reads and stores answers at any temperature,
-    separately for each example and repeat. If the server chooses a request's temperature, ``use`` treats the request
-    like ``sampled``. ``read-only`` never queries a model. ``refresh`` always queries the model, and stores the answers.
+    ``use`` neither reads nor stores an answer. ``sampled`` reads and stores answers at any temperature, separately for
+    each example and repeat. If the server chooses a request's temperature, ``use`` treats the request like ``sampled``.
+    ``read-only`` never queries a model. ``refresh`` always queries the model, and stores the answers.
     """
 
     folder: Path

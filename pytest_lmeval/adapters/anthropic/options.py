@@ -21,11 +21,11 @@ _BUDGET = Number(1024, whole=True)
 
 @dataclass(frozen=True, slots=True)
 class MessagesOptions(ServerOptions):
-    """:class:`ServerOptions`, and options that only Anthropic's interface has.
+    """The options of :class:`ServerOptions`, and options that only Anthropic's interface has.
 
     ``max_tokens`` has a default because the interface requires a number. ``temperature`` has no default, because newer
     models reject any value. ``thinking`` is ``adaptive``, or a number of tokens for thoughts in addition to
-    ``max_tokens``. If an option is None, the server decides.
+    ``max_tokens``. If an option is None, the server chooses its value.
     """
 
     base_url: str = "https://api.anthropic.com"

@@ -20,7 +20,7 @@ _FORBIDDEN = frozenset({"n", "best_of", "echo"})
 
 @dataclass(frozen=True, slots=True)
 class OpenAIOptions(ServerOptions):
-    """:class:`ServerOptions`, and options that only OpenAI's interface has.
+    """The options of :class:`ServerOptions`, and options that only OpenAI's interface has.
 
     If a log-likelihood request has no context, ``begin``, the model's first token, is its context. ``price_cached`` is
     the price of prompt tokens that the server has cached.

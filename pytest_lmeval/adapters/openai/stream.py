@@ -17,7 +17,7 @@ _READ = READ.union(_TEXTS)
 
 @dataclass(slots=True)
 class _Call:
-    """A tool call that arrives in pieces, and ``again``, a piece after the complete call that has only a name."""
+    """A tool call that arrives in pieces; if a piece after the complete call has only a name, ``again`` stores it."""
 
     index: int
     id: str = ""

@@ -38,7 +38,7 @@ class _Addition:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Add or update the files; if any file is bad, write nothing and return 1."""
+    """Add or update all files or none: return 1 for a bad file, and raise UsageError for an occupied path."""
     project = Project()
     folder = options.to or project.folders[0]
     faults: list[str] = []

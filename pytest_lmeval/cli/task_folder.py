@@ -60,7 +60,7 @@ class Project:
             yield FoundFile(path, name, _key(path))
 
     def find(self, key: str) -> FoundFile:
-        """Return the file of the task with this key, name or path; raise UsageError unless there is exactly one."""
+        """Return the file of the task with this key, name or path; raise UsageError if it is missing or ambiguous."""
         path = Path(key)
         if path.suffix in self.registry.formats and path.is_file():
             return next(iter(self.files([path])))

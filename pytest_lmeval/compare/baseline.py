@@ -24,7 +24,7 @@ _KEPT = ("git", "model", "repeats", "sandbox", "seed", "think_tags", "versions")
 def encode_baseline(board: Leaderboard, *, prompts: bool = False) -> bytes:
     """Return the board with its per-example records, one per line, as UTF-8 JSON.
 
-    The file omits the gate and all values that may differ between equal runs, such as latencies, arguments and the
+    The file omits the gate and values that may differ between equal runs, such as latencies, arguments and the
     platform. It omits the prompts, too, unless ``prompts`` is true.
     """
     content = board.to_json(per_example=True)
@@ -217,7 +217,7 @@ def _marked(record: Mapping[str, Any], records: list[str], mark: str, *, prompts
 
 
 def shared_answers(old: Iterable[ExampleResult], new: Iterable[ExampleResult]) -> int:
-    """Count the examples with the same answers in both runs if at least one run took the answers from a cache."""
+    """Count the examples whose answers are equal in both runs and come from a cache in at least one run."""
     before = {(result.task, result.id): result for result in old}
     both = ((before[result.task, result.id], result) for result in new if (result.task, result.id) in before)
     return sum(bool(one.cached or other.cached) and one.outputs == other.outputs for one, other in both)

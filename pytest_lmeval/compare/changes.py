@@ -27,14 +27,15 @@ Verdict = Literal["pass", "regression", "improvement", "inconclusive", "stale", 
 class TaskChange:
     """The change of one task's score, or of the overall score, between two runs.
 
-    ``old`` and ``new`` are the mean scores of the pairs, and ``change`` is the difference. ``p`` is the one-sided mid-p
-    value of the test for a drop. ``p_adjusted`` corrects p for all tests of the run and for the number of models, so
-    that it can be compared with alpha. ``p_alone`` is the value of ``p_adjusted`` in a run of one model.
-    ``interval`` bounds the change; ``level`` is the error probability of each bound. The interval excludes 0 if and
-    only if the test finds a change. ``detectable`` is the smallest drop that the test detects with 80 % power.
-    ``worse`` counts the pairs that passed only before, and ``better`` counts the pairs that pass only now. ``exact`` is
-    False if p is an approximation. ``decided_by`` is ``strict`` or ``exact`` if single examples make the change a
-    regression, and empty if the test decides. The verdict on a task without pairs is ``uncompared``.
+    ``old`` and ``new`` are the mean scores of the pairs (overall, unweighted means over tasks), and ``change`` is the
+    difference. ``p`` is the one-sided mid-p value of the test for a drop. ``p_adjusted`` corrects p for all tests of
+    the run and for the number of models, so that it can be compared with alpha. ``p_alone`` is the value of
+    ``p_adjusted`` in a run of one model. ``interval`` bounds the change; ``level`` is the error probability of each
+    bound. The interval excludes 0 if and only if the test finds a change. ``detectable`` is the smallest drop that the
+    test detects with 80 % power. ``worse`` counts the pairs that passed only before, and ``better`` counts the pairs
+    that pass only now. ``exact`` is False if p is an approximation. ``decided_by`` is ``strict`` or ``exact`` if single
+    examples make the change a regression, and empty if the test decides. The verdict on a task without pairs is
+    ``uncompared``.
     """
 
     task: str
@@ -119,7 +120,7 @@ def _families(groups: Mapping[str, Sequence[Pair]]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """The ``tests`` that have the level ``share`` together, which is alpha divided by ``models`` and by ``parts``."""
+    """A family of ``tests`` tests; their common level, ``share``, is alpha divided by ``models`` and by ``parts``."""
 
     share: float
     tests: int

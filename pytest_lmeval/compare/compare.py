@@ -37,9 +37,9 @@ class Comparison(Pairing):
     """A comparison of two runs.
 
     ``retargeted`` lists the changed examples that the comparison also scored by the old targets. ``left_out`` maps each
-    task that was not compared to the reason. ``verdict`` is the first verdict that applies, in the order ``stale``,
-    ``regression``, ``inconclusive``, ``improvement``, ``pass``. The ``reasons`` explain all verdicts that apply.
-    ``coverage`` describes the compared and the skipped examples.
+    task or named score that was not compared to the reason. ``verdict`` is the first verdict that applies, in the order
+    ``stale``, ``regression``, ``inconclusive``, ``improvement``, ``pass``. The ``reasons`` explain all verdicts that
+    apply. ``coverage`` describes the compared and the skipped examples.
     """
 
     tasks: tuple[TaskChange, ...]

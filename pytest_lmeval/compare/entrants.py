@@ -42,7 +42,7 @@ class Entrant:
 
 @dataclass(frozen=True, slots=True)
 class AskedExamples:
-    """The examples of all runs; ``scored`` has the examples with a score in some run, ``failed`` the other examples."""
+    """The examples of all runs: ``scored`` in some run, or ``failed`` with an error in some run and scored in none."""
 
     scored: frozenset[Key]
     failed: frozenset[_Name]

@@ -79,7 +79,7 @@ def _compared(board: Leaderboard, settings: GateSettings, comparison: Comparison
 
 
 def _no_decision(board: Leaderboard, settings: GateSettings) -> Iterator[str]:
-    """Yield the reasons why no rule could fail this run."""
+    """Yield the reasons why no rule decided on a passing run."""
     if not board.counts["scored"]:
         yield "no example was scored"
     shard = board.facts.selection.get("shard")

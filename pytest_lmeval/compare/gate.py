@@ -101,7 +101,7 @@ class Decision:
         return self.verdict in LET_PASS
 
     def to_json(self) -> dict[str, Any]:
-        """Return the field ``gate`` of leaderboard.json, which includes the comparison with a baseline."""
+        """Return the field ``gate`` of leaderboard.json, with the comparison if there is a baseline."""
         gate: dict[str, Any] = {
             "mode": self.settings.mode,
             "verdict": self.verdict,

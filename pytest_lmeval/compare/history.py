@@ -59,7 +59,7 @@ class History:
 
 
 def history(runs: Iterable[RunFile], tasks: Sequence[str] = ()) -> History:
-    """Return the scores of ``tasks`` over the runs; without ``tasks``, return all tasks and the overall score.
+    """Return the scores of ``tasks`` over the runs, or, without ``tasks``, the scores of all tasks and overall.
 
     If several files contain the same run, use the first file.
     """

@@ -23,8 +23,8 @@ def gate_settings(shards: Sequence[RunFile], asked: Mapping[str, Any]) -> GateSe
     """Return the settings that the shards recorded, overridden by ``asked``, which has fields of GateSettings.
 
     Add the floors and limits in ``asked`` to the recorded floors and limits. If ``asked`` has a baseline but no mode,
-    the mode is ``baseline``. Raise UsageError if a floor or limit names an unknown task, or if the shards disagree on a
-    setting that ``asked`` lacks.
+    the mode is ``baseline``. Raise UsageError if a new floor or limit names an unknown task, or if the shards disagree
+    on a setting that ``asked`` lacks.
     """
     wanted = dict(asked)
     tasks = {name for shard in shards for name in shard.infos}

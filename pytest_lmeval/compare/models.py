@@ -10,7 +10,7 @@ from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
 MUCH = 0.1
-"""Smaller differences of shares, and smaller relative changes, are not reported."""
+"""Only larger differences of shares, and larger relative changes, are reported."""
 _NONE: Mapping[str, int] = {}
 _WAYS_OUT = (
     "have each request's own model asked (--lm-adapter=openai:, also anthropic: or litellm:), or update the baseline"

@@ -18,8 +18,8 @@ class Noise:
 
     ``flips`` is the expected share of examples that flip by chance between two runs with one response per example. It
     is twice the variance of an example's scores. ``shared`` is 0.0 if the scores in a cluster vary independently, and
-    1.0 if they vary together. ``loss`` is the mean of the squared scores, divided by the mean score. For scores that
-    are only 0 or 1, ``loss`` is 1.0.
+    1.0 if they vary together. ``loss`` estimates the score that an example loses in a drop: the mean of the squared
+    scores, divided by the mean score. For scores that are only 0 or 1, ``loss`` is 1.0.
     """
 
     flips: float | None = None

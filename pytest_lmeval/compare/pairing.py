@@ -146,7 +146,7 @@ class Pairing:
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """The eval functions whose code changed between the two runs of a pair."""
+        """The eval functions in pairs whose code differs between the two runs."""
         codes = [(pair.new.task, _code(pair.old), _code(pair.new)) for pair in self.pairs]
         found = {(task, new[0] or old[0]) for task, old, new in codes if old[1] != new[1]}
         of = Counter(name for _, name in found)

@@ -31,7 +31,7 @@ Suite = Mapping[str, Sequence[Planned]]
 class TaskPlan:
     """The power of a task, or of all tasks.
 
-    ``clusters`` counts the clusters, including each example without a cluster. ``noise`` is the share of examples that
+    ``clusters`` counts the clusters, and each example without a cluster as one. ``noise`` is the share of examples that
     flip by chance between two runs with one response per example. ``shared`` is 0.0 if the flips in a cluster are
     independent, 1.0 if they happen together, and None without clusters. ``detectable`` is the smallest drop that the
     gate detects with 80 % power, or None.

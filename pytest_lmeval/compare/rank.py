@@ -65,8 +65,8 @@ class Standing:
     True if the model is significantly worse than the best model. ``p95_ms`` and ``cost`` cover the whole run.
     ``cost_is_least`` is True if some answers have no known cost. ``cost_ratio`` is the cost of the answers to the
     paired examples, divided by the cost of the best model's answers. The ratio is None if an answer came from a cache
-    or has no known cost. ``scored`` counts all examples for which this model has a score, and ``left_out`` counts the
-    scored examples that the ranking omits.
+    or has no known cost, or if one model's answers were free. ``scored`` counts all examples for which this model has a
+    score, and ``left_out`` counts the scored examples that the ranking omits.
     """
 
     name: str
@@ -180,7 +180,7 @@ def _score(tasks: Scores) -> float:
 
 
 def _pairs(ranked: Sequence[Entrant], asked: AskedExamples, alpha: float) -> tuple[Versus, ...]:
-    """Compare every model with each better model."""
+    """Compare every model with each model before it in ``ranked``, which begins with the best model."""
     tests = {(one.name, other.name): _test(other, one, asked) for one, other in combinations(ranked, 2)}
     adjusted = holm({names: _two_sided(test) for names, test in tests.items()})
     return tuple(_versus(names, test, (adjusted[names], alpha, len(tests))) for names, test in tests.items())

@@ -80,7 +80,7 @@ def _tokens(results: Iterable[ExampleResult]) -> float | None:
         for step in requests_in(result):
             usage = step.get("usage")
             known = [*filter(is_number, map(usage.get, _TOKENS))] if isinstance(usage, Mapping) else []
-            # A reply to a forwarded request may lack token counts, so ignore it.
+            # Only a reply to a forwarded request may lack token counts; the tokens of an answer must be known.
             if not known and "output" in step and step.get("kind") == "request":
                 return None
             total += sum(known)

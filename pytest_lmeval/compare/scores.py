@@ -89,7 +89,7 @@ def shared_names(board: Leaderboard) -> list[str]:
 
 
 def scores_under_floor(board: Leaderboard, floors: Mapping[str, float]) -> Iterator[str]:
-    """Yield a reason for each named score that is below its floor, or that no example recorded."""
+    """Yield a reason for each named score that is below its floor, or that has a floor and was never recorded."""
     tasks = {row.task for row in board.tasks}
     given = {name: floor for name, floor in floors.items() if name not in tasks and task_of_score(name, board)}
     own = {

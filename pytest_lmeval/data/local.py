@@ -39,7 +39,7 @@ def is_saved(path: Path) -> bool:
 
 
 def read(path: Path, config: str | None = None) -> Splits:
-    """Return the splits of the data at ``path``, or of the configuration in the folder ``config`` at ``path``.
+    """Return the splits of the data at ``path``, or of the configuration in its folder ``config``.
 
     Data without folders for configurations has only the configuration ``default``. Raise RecordRefused for an unknown
     configuration; the message lists the known configurations.

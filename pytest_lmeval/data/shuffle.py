@@ -1,4 +1,4 @@
-"""Compute the permutation that numpy, and therefore the ``datasets`` library, draws for a seed.
+"""Compute, without numpy, the permutation that numpy and the ``datasets`` library draw for a seed.
 
 The result equals ``numpy.random.default_rng(seed).permutation(size)``. The module implements two published algorithms
 that numpy uses: O'Neill's ``seed_seq_fe`` for ``SeedSequence``, and PCG64 (XSL-RR) for random numbers. The module draws

@@ -58,7 +58,7 @@ def asked_in(step: Step) -> Iterator[Call]:
 
 
 def match(calls: Sequence[Any], expected: Sequence[Any], mode: Mode = "strict") -> Finding:
-    """Check ``lm.calls`` against ``expected``, a list of pairs ``(name, arguments)``, or of names for any arguments.
+    """Check ``lm.calls`` against ``expected``: each item is a pair ``(name, arguments)``, or a name for any arguments.
 
     ``strict`` requires exactly these calls in this order, and ``unordered`` requires exactly these calls in any order.
     ``subset`` allows only these calls, but some of them may be missing. ``superset`` requires all of these calls, and

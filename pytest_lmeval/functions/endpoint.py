@@ -238,7 +238,7 @@ class Endpoint:
 
 
 def _ambiguous(state: ExampleState, owner: str) -> RequestRefused:
-    """Make the example an error, and return the rejection of a request that may come from a kept client."""
+    """Make the example an error; return the rejection of its own client's request after requests of a kept client."""
     why = (
         f"a client kept from the example {owner} has sent requests for this one, and now its own client does: it is "
         "unknown which of them asks for it; make one client for each example, or keep one for all"
@@ -290,7 +290,7 @@ async def _answered(request: web.Request, interface: Interface, example: _Exampl
 
 @contextlib.contextmanager
 def _refusing() -> Iterator[None]:
-    """Turn an error while reading a body into RequestRefused with an HTTP status."""
+    """Turn an error while reading a request into RequestRefused with an HTTP status."""
     from aiohttp import web
 
     try:

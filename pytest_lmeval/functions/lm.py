@@ -117,8 +117,9 @@ class LmBase(_ToolMethods, Trajectory):
     def output(self, value: Any) -> None:
         """Store the application's answer with the example's result, as JSON or, if that is impossible, as its ``repr``.
 
-        An answer of more than 1 MiB raises UsageError. The answer remains even if the function fails later; a later
-        call replaces the answer. A text, mapping or sequence that the function returns is stored in the same way.
+        An answer of more than 1 MiB raises UsageError and makes the example an error. The answer remains even if the
+        function fails later; a later call replaces the answer. A text, mapping or sequence that the function returns is
+        stored in the same way.
         """
         self._running.record_output(value)
 
@@ -301,7 +302,8 @@ class Lm(LmBase):
 
         The :class:`Judgment` is the label as a text, with the attributes ``label`` and ``reason``. With
         ``reason=True``, the judge gives a reason before the label. ``human_label`` is the label that a person gave the
-        text. If the run has no judge, or no reply has a label, this raises ScoringError and makes the example an error.
+        text. If the run has no judge, or neither reply has a label, this raises ScoringError and makes the example an
+        error.
         """
         from pytest_lmeval.functions.judging import consulting, labelling
 

@@ -163,7 +163,7 @@ def current_beside() -> ExampleState | None:
 
 
 def route_prints() -> None:
-    """Route prints to examples, including prints to streams that pytest has replaced since the last call."""
+    """Route prints to examples, including prints to streams that pytest has set since the last call."""
     sys.stdout, sys.stderr = routed(sys.stdout, "stdout"), routed(sys.stderr, "stderr")
 
 

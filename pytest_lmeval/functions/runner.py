@@ -128,7 +128,7 @@ class Runner:
                 example.task.cancel()
 
     def _end(self, example: Running, task: asyncio.Task[None]) -> None:
-        """Mark an example as ended; make it an error if code other than the run's cancelled it before it began."""
+        """Mark an example as ended; make it an error if the project's code cancelled it before it began."""
         if not example.outcomes and not example.is_cancelled:
             example.outcomes.append(Outcome(example.states[0], AdapterError(_CANCELLED), 0.0))
         example.done.set()

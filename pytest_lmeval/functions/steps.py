@@ -23,13 +23,13 @@ class Step:
     ``kind`` is a word such as ``request``, ``judge`` or ``span``, or a word that the application chooses, such as
     ``tool``. ``input`` and ``output`` are JSON values. ``start_ms`` counts from the example's start. The duration
     ``ms`` is None until the step ends. ``key`` is the hash of a request, or of a call of a recorded tool. ``usage`` has
-    the known ``prompt_tokens``, ``completion_tokens`` and ``cost``. ``thoughts`` is the text that a reasoning model
-    writes before its answer. ``error`` explains a missing output. A ``cached`` answer comes from another run and costs
-    nothing in this run. A request that the application ``cancelled`` has no answer and no error. If a request
-    ``may_fail``, its failure is not an error of the example. For a request of an application's own client, ``client``
-    has the requested ``model``, the ``options`` that comparisons use, and the names of the ``dropped`` fields. If the
-    client is left over from another example, ``kept`` names that example. For ``lm.ask``, ``client`` has only the
-    ``model``, if the call names a model. ``served_by`` is the server's name for the model. ``adapter_key``
+    the known ``prompt_tokens``, ``completion_tokens``, ``reasoning_tokens`` and ``cost``. ``thoughts`` is the text that
+    a reasoning model writes before its answer. ``error`` explains a missing output. A ``cached`` answer comes from
+    another run and costs nothing in this run. A request that the application ``cancelled`` has no answer and no error.
+    If a request ``may_fail``, its failure is not an error of the example. For a request of an application's own client,
+    ``client`` has the requested ``model``, the ``options`` that comparisons use, and the names of the ``dropped``
+    fields. If the client is left over from another example, ``kept`` names that example. For ``lm.ask``, ``client`` has
+    only the ``model``, if the call names a model. ``served_by`` is the server's name for the model. ``adapter_key``
     distinguishes judges of the same name. ``verdict`` is a judge's verdict with its reason. ``extra`` has the unknown
     fields of the answer, which reports do not show.
     """

@@ -35,7 +35,7 @@ _AZURE = re.compile(r"(?:/v1)?(?:/openai(?:/v1)?(?:/deployments/[^/]+)?|/deploym
 class Interface:
     """The functions of an interface that parse requests, and that write answers, events and errors.
 
-    The server sends ``last`` after all events of an answer.
+    The endpoint sends ``last`` after all events of an answer.
     """
 
     read: Callable[[bytes], ClientRequest]

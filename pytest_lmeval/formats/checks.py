@@ -1,7 +1,7 @@
 """Check the fields of a record or a task, and suggest corrections for misspelt names.
 
-Every check raises RecordRefused with a rule, a field and a detail. ``extras`` may have any key that does not resemble a
-known key. A misspelt ``must_pass`` would let a run pass that should fail.
+Every check raises RecordRefused with a rule, a field and a detail. An unknown key of ``extras`` must not resemble a
+known key, because a misspelt ``must_pass`` would let a run pass that should fail.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def misspelt(wanted: str, given: Iterable[str], known: Collection[str], likeness
 
 
 def foreign(keys: Collection[str], kinds: Iterable[tuple[frozenset[str], str]] = _FILES) -> str:
-    """Return a sentence that names the tool whose files have ``keys`` and links a guide, or "" for unknown keys."""
+    """Return a sentence that names the tool whose files have ``keys`` and links to a guide, or "" for unknown keys."""
     found = next((what for wanted, what in kinds if wanted <= set(keys)), "")
     guides = {
         _HARNESS: f"name it in a file with the key harness: {page('harness-tasks.md')}",
@@ -184,7 +184,7 @@ def has_media(value: object) -> TypeGuard[list[object]]:
 
 
 def prompt_of(value: object, folder: Path | None, field: str = "prompt") -> tuple[str, tuple[Message, ...]]:
-    """Return a prompt as text, and as one user message if it is a list of texts and media.
+    """Return a prompt as text and as messages: one user message for a list of texts and media, none for a text.
 
     ``folder`` is the folder of the prompt's file, or None for the working folder.
     """
@@ -234,7 +234,7 @@ def one_of(value: object, field: str, choices: Collection[str]) -> str:
     name = string(value, field)
     if name not in choices:
         raise RecordRefused("bad_value", field, not_one_of(name, sorted(choices)))
-    # All records of a file share one string object.
+    # Equal names in the records of a file share one string object.
     return intern(name)
 
 

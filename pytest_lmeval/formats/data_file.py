@@ -157,7 +157,7 @@ class _Maker:
                 for rest, targets in self._shape.checks
             ]
         example = check_compact_record(record, row.line, self._registry, folder)
-        # All rows of a separate file have the line of the key data; their places differ.
+        # All rows of a separate file have the line of the key ``data``; their places differ.
         place = number - 1 if row.place else 0
         return replace(example, messages=messages or example.messages, place=place) if messages or place else example
 

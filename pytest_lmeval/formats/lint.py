@@ -297,8 +297,8 @@ def near_duplicates(task: Task) -> Iterator[LintWarning]:
 
     Compare prompts by their shingles, which are runs of three words or symbols. Ignore shingles that half of the
     prompts share, such as an instruction. Find pairs by their rarest shingles. In any common order, two sets with an
-    overlap of at least t share one of the first ``|s| - ceil(t |s|) + 1`` (Bayardo, Ma and Srikant, "Scaling up all
-    pairs similarity search", 2007).
+    overlap of at least t share one of their first ``|s| - ceil(t |s|) + 1`` shingles (Bayardo, Ma and Srikant, "Scaling
+    up all pairs similarity search", 2007).
     """
     sketches = _without_boilerplate([_sketch(example.prompt) for example in task.examples])
     frequency = Counter(shingle for sketch in sketches for shingle in sketch)

@@ -42,7 +42,7 @@ _FIRST = " The conversation begins with you: done is false."
 
 
 def _saying(*, may_end: bool) -> Verdict:
-    """Return the verdict that parses a message, and True if the user is done, which ``may_end`` must allow."""
+    """Return the verdict that parses a message and whether it is the last, which ``may_end`` must allow."""
 
     def read(reply: str) -> tuple[str, bool] | None:
         found = object_in(reply)

@@ -25,7 +25,7 @@ def without_strange_numbers(text: str) -> str:
 
 
 def read_records(source: Path, *, from_python: bool = False) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield ``(place, record)`` for every line of a JSONL file, which may be compressed as ``.gz``.
+    """Yield ``(place, record)`` for every line of a JSONL file, decompressed if it ends in ``.gz``.
 
     The place is ``path:line``. ``from_python`` reads NaN and infinities, which JSON lacks, as null. Raises UsageError
     if the file cannot be read, a line is not an object, or the file has no record.

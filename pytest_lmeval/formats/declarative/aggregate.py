@@ -159,7 +159,7 @@ class ScoreRule:
     def field_of(self, fields: Mapping[str, Any]) -> str | None:
         """Return the field that holds the score of a row, or None for a row without a score.
 
-        Raises ScoringError if the task has no metrics and the choice of the field is unclear. A field that is null in
+        Raises ScoringError if the scorer has no metrics and the choice of the field is unclear. A field that is null in
         this row may hold the score of other rows, so it remains a candidate.
         """
         if not self.open:
@@ -202,7 +202,7 @@ def score_rule(scorers: Sequence[Scorer]) -> ScoreRule:
 
 
 def check_rule(scorers: Sequence[Scorer], aggregations: Sequence[Aggregation]) -> Iterator[Fault]:
-    """Yield the faults that would leave rows without a score or metrics, and the settings that have no effect."""
+    """Yield the faults that would leave rows with neither score nor metrics, and the settings that have no effect."""
     decision = score_rule(scorers)
     for number, scorer in enumerate(scorers):
         here: Keys = (*_SCORERS, number)

@@ -39,7 +39,7 @@ class Dataset:
 def open_dataset(reference: DatasetReference, task: Path, used: Collection[str] = ()) -> Dataset:
     """Return the data set to which ``task`` refers; raise BadRows if the data cannot be read.
 
-    In the columns ``used``, bytes become cells; other columns with bytes are not read.
+    In a parquet file, bytes in the columns ``used`` become cells, and other columns with bytes are not read.
     """
     if reference.path is not None:
         return _named(reference, None, local_path(task, reference.path), used)
@@ -60,7 +60,7 @@ def open_dataset(reference: DatasetReference, task: Path, used: Collection[str] 
 
 
 def find_dataset_files(task: Path) -> Iterator[tuple[Path, YamlDocument]]:
-    """Yield the YAML files whose keys a task can name, from its folder, the parent, and ``datasets`` in both."""
+    """Yield the YAML files whose keys a task can name: in the task's folder, the parent, and ``datasets`` in both."""
     seen: set[Path] = set()
     for name in _FOLDERS:
         folder = (task.parent / name).resolve()

@@ -32,7 +32,7 @@ from pytest_lmeval.registry import Registry
 
 
 def load_declarative(source: TaskSource, document: YamlDocument, registry: Registry) -> LoadedFile:
-    """Return the tasks that ``document`` describes, one for each config, or the file's faults."""
+    """Return the tasks of ``document``, one for each config of :func:`task_configs`, or the file's faults."""
     parameters, faults = read_parameters(document)
     if faults:
         return LoadedFile((), as_records(faults, document))

@@ -56,7 +56,7 @@ def gate_value(value: Any, higher_is_better: bool) -> tuple[float, str]:
     """Return a number in [0, 1] that rises as the metric improves, and its formula ("" for the metric itself).
 
     For a sum of log-probabilities and a size, the formula is ``exp(sum / size)``. Raises ScoringError if ``value`` is
-    neither a number nor a pair.
+    neither a finite number nor a pair.
     """
     plain = encoded(value)
     if isinstance(plain, list) and len(plain) == 2:
@@ -80,8 +80,8 @@ def gate_value(value: Any, higher_is_better: bool) -> tuple[float, str]:
 def score_of(value: Any, aggregation: str | FunctionRef, higher_is_better: bool) -> Score:
     """Return a document's score from the value of its deciding metric; the details contain the formula.
 
-    If only the aggregation can use the value, the document has no score. A value of None or NaN excludes the document;
-    any other value marks it as measured. Raises ScoringError if not even the aggregation can use the value.
+    If only the aggregation can use the value, the document has no score. None or NaN then excludes the document, and a
+    mapping, text or list marks it as measured. Raises ScoringError for any other value that gives no score.
     """
     is_own = isinstance(aggregation, FunctionRef)
     is_missing = value is None or (isinstance(value, float) and math.isnan(value))
@@ -169,10 +169,10 @@ _BOOTSTRAPPED = frozenset({"median", "matthews_corrcoef", "f1", "perplexity", "n
 
 
 def standard_error(name: str, values: Values, iterations: int = ITERATIONS) -> float | None:
-    """Return the standard error of the aggregation ``name`` of ``values``, or None if no formula exists.
+    """Return the standard error of the aggregation ``name`` of ``values``, or None if it is unknown.
 
-    For a mean, return the standard error of the sample. Bootstrap other aggregations with ``iterations`` draws (at most
-    100 for a corpus metric).
+    For a mean, return the standard error of the sample. Most other aggregations are bootstrapped with ``iterations``
+    draws (at most 100 for a corpus metric).
     """
     if len(values) < 2 or iterations <= 0:
         return None

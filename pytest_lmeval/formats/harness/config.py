@@ -87,8 +87,8 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 def read_document(path: Path, including: tuple[Path, ...] = ()) -> dict[str, Any]:
     """Return the keys of the file at ``path`` and of its includes; the file overrides its includes.
 
-    Raises RecordRefused for an unreadable file or a cycle of includes. As in the harness, scalars follow YAML 1.1, in
-    which ``no`` is false and ``1_000`` is a thousand.
+    Raises RecordRefused for an unreadable or invalid file, or a cycle of includes. As in the harness, scalars follow
+    YAML 1.1, in which ``no`` is false and ``1_000`` is a thousand.
     """
     path = path.resolve()
     if path in including:

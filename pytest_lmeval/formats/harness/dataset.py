@@ -187,7 +187,7 @@ def _read(file: Path, kind: str) -> tuple[list[Row], bytes]:
 
 
 def _date_columns(rows: Sequence[Row]) -> None:
-    """In each JSON column that holds only dates, write the dates as the harness writes them."""
+    """Write the dates in JSON columns that hold only dates as the harness writes them."""
     for name in dict.fromkeys(name for row in rows for name in row):
         texts = [row[name] for row in rows if row.get(name) is not None]
         if texts and all(isinstance(text, str) and _DATE.fullmatch(text) for text in texts):

@@ -1,8 +1,8 @@
 """Import the functions that task files name, under private module names, and seed random generators for them.
 
-A module can import files in its own folder. A module can also import folders of tasks as ``lm_eval.tasks.NAME``, even
-from the installed harness. Substitutes replace the rest of ``lm_eval`` and ``datasets``, which need not be installed. A
-missing third-party module is an error only when a function uses it.
+A module can import files in its own folder, and folders of tasks as ``lm_eval.tasks.NAME``, even of the installed
+harness. Substitutes replace the rest of ``lm_eval`` and ``datasets``, which need not be installed. A missing
+third-party module is an error only when a function uses it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def installed_root() -> Path | None:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the modules of registered packages, each of which represents the first of its roots."""
+    """Finds the modules of registered packages; each package represents the first of its roots."""
 
     def __init__(self) -> None:
         self.roots: dict[str, Roots] = {}

@@ -1,4 +1,4 @@
-"""Load harness tasks from a file that names them, or from a file of the harness itself."""
+"""Load harness tasks from a file that names them, or from a file in the harness's own format."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def load_harness(source: TaskSource, document: Mapping[str, Any], registry: Regi
 
 
 def load_harness_file(source: TaskSource, registry: Registry) -> LoadedFile:
-    """Return the tasks of a file of the harness itself, which describes a task or a group."""
+    """Return the tasks of a file in the harness's own format, which describes a task or a group."""
     root = next((each for each in source.path.resolve().parents if each.parts[-2:] == ("lm_eval", "tasks")), None)
     resolver = Resolver([root or source.path.resolve().parent])
     try:

@@ -37,7 +37,7 @@ _KNOWN = {
     "multiple_choice": (*_PASSED_ON, "exact_match", "f1", "mcc", "brier_score"),
     "generate_until": ("exact_match", *sorted(_PAIRS), "bypass"),
 }
-# The number of metrics, from the start of ``_KNOWN``, that are the default of an output type.
+# The number of default metrics of an output type, which come first in its entry of ``_KNOWN``.
 _USUAL = {"loglikelihood": 2, "loglikelihood_rolling": 3, "multiple_choice": 2, "generate_until": 1}
 _MATCH_OPTIONS = ("regexes_to_ignore", "ignore_case", "ignore_punctuation", "ignore_numbers")
 _NOT_OPTIONS = frozenset({"metric", "aggregation", "higher_is_better", "hf_evaluate", "weight_by_size"})

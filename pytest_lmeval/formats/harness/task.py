@@ -214,7 +214,7 @@ class HarnessTask(Task):
         return [[(option.total, option.greedy)] for option in found.options], found.record()
 
     def aggregate(self, results: Sequence[ExampleResult]) -> Mapping[str, Any]:
-        """Return every metric over all documents; the notes contain the standard errors."""
+        """Return every metric over the documents with values, in order; the notes contain the standard errors."""
         ordered = sorted((each for each in results if DETAILS in each.details), key=lambda each: int(each.id))
         columns: dict[str, list[Any]] = {}
         sources: dict[str, str] = {}

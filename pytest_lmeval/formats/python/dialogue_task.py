@@ -78,7 +78,7 @@ class DialogueMaker:
 class DialogueTask(Task):
     """Requests the next turn of each conversation, or the most probable letter, which the user's class evaluates.
 
-    ``by_probability`` is true if the adapter computes log-probabilities; :meth:`prepared` sets it.
+    For a categorical task, :meth:`prepared` sets ``by_probability`` if the adapter computes log-probabilities.
     """
 
     name: str
@@ -99,7 +99,7 @@ class DialogueTask(Task):
         return self.task.eval_type == "categorical"
 
     def prepared(self, adapter: Any) -> DialogueTask:
-        """Return the task for ``adapter``; the task compares probabilities of letters if the adapter computes them."""
+        """Return the task for ``adapter``; a categorical task compares probabilities if the adapter computes them."""
         if not (self.is_categorical and "loglikelihood" in AdapterFacts.of(adapter).methods):
             return self
         return replace(self, by_probability=True)

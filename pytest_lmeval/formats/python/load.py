@@ -125,9 +125,9 @@ def _find_tasks(file: TaskModule) -> list[_Found]:
     """Return the tasks of a task file; raise RecordRefused if ``TASKS`` is not a list of tasks.
 
     If the file defines a list ``TASKS``, only its entries are tasks. Otherwise, the tasks are the instances in
-    variables, and the classes of the file that have no instance and are not helpers. Helpers are names that begin with
-    an underscore, classes without a ``NAME``, abstract classes and base classes. Conversations for training only, and
-    mixtures that contain them, are not tasks either.
+    variables, and the classes of the file that have no instance and are not helpers. Helpers are abstract classes,
+    completion tasks without a ``NAME``, and conversation base classes that lack a method. Names that begin with an
+    underscore, conversations for training only, and mixtures that contain them, are not tasks either.
     """
     if "TASKS" in file.names:
         return _listed(file)

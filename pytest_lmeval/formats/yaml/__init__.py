@@ -40,9 +40,9 @@ def load(source: TaskSource, registry: Registry) -> LoadedFile:
     """Return the tasks of a YAML file, or its errors.
 
     A file without a task's keys is an error only if the command line names the file. A file that cannot be parsed is an
-    error if it reads like a task, or if the command line names its folder. A misspelt root key is an error if the file
-    also has the key or title of a task. The loader loads a task file of lm-evaluation-harness only if the command line
-    names the file.
+    error if it reads like a task, or if the command line names the file or its folder. A misspelt root key is an error
+    if the file also has the key or title of a task. A task file of lm-evaluation-harness counts only if the command
+    line names it.
     """
     if not source.is_named and not has_root_key(source.data):
         return _left_alone(source)

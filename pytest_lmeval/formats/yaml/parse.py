@@ -37,7 +37,7 @@ _LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
 
 
 def parse_yaml(data: bytes, includer: Includer | None = None) -> Any:
-    """Return the value of a YAML file, as a :class:`YamlDocument` if it is a mapping; raise YamlFault for a fault.
+    """Return the value of a YAML file, a mapping as a :class:`YamlDocument`; raise YamlFault for invalid YAML.
 
     ``includer`` reads the files that ``!include`` names; without an includer, ``!include`` is refused.
     """

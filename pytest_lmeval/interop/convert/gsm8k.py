@@ -17,10 +17,10 @@ _RULE = "extract_answer"
 def convert_gsm8k(source: Path, destination: Path) -> list[Path]:
     """Write ``gsm8k.jsonl`` and each model's solutions in ``source`` as ``MODEL.replay.jsonl``; return the paths.
 
-    ``source`` may be ``train.jsonl`` or ``test.jsonl``, with ``question`` and ``answer``, which ends in ``####
-    NUMBER``. ``source`` may also be ``example_model_solutions.jsonl``, with ``question`` and ``ground_truth``, which
-    ends in ``A:`` and a number. A line of recorded solutions has an object with ``solution`` under each model's name.
-    The recordings do not name the task, so the task file may be in any folder.
+    ``source`` may be ``train.jsonl`` or ``test.jsonl``, with ``question`` and ``answer``, which ends in ``####`` and a
+    number. It may also be ``example_model_solutions.jsonl``, with ``question`` and ``ground_truth``, which ends in
+    ``A:`` and a number. A line of recorded solutions has an object with ``solution`` under each model's name. The
+    recordings do not name the task, so the task file may be in any folder.
     """
     tasks: list[dict[str, Any]] = []
     recordings: dict[str, list[dict[str, Any]]] = {}

@@ -62,9 +62,8 @@ def beside(value: float, least: float, style: str = ".4f") -> str:
 class Number:
     """The finite numbers that an option accepts.
 
-    The numbers include the bounds ``low`` and ``high``, and exclude the bounds ``above`` and ``below``.
-
-    ``str()`` describes the numbers in a form that can follow the word "expected". Whole numbers must fit into 64 bits.
+    The numbers include the bounds ``low`` and ``high``, and exclude the bounds ``above`` and ``below``. Whole numbers
+    must fit into 64 bits. ``str()`` describes the numbers in a form that can follow the word "expected".
 
     >>> print(Number(0, 1), Number(above=0), Number(above=0, below=1), Number(1, whole=True), sep="; ")
     a number from 0 to 1; a number > 0; a number > 0 and < 1; a whole number >= 1

@@ -159,8 +159,8 @@ def _extract_first_line(text: str) -> Extraction:
 def _extract_code_block(text: str) -> Extraction:
     r"""Return the body of a block fenced by three or more backticks; without a block, return the text as not found.
 
-    The rule considers only the first 32 blocks. The rule takes the first block whose info string names Python, or else
-    the first block without an info string, or else the first block.
+    Among the first 32 blocks, the rule takes the first block whose info string names Python, or else the first block
+    without an info string, or else the first block.
 
     The rule follows CommonMark (https://spec.commonmark.org/0.31.2/#fenced-code-blocks). The info string may be any
     text. The closing fence has at least as many backticks as the opening fence, and is indented by at most three more

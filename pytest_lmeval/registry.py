@@ -42,7 +42,7 @@ class Format:
 
 @dataclass(slots=True)
 class Registry:
-    """The metrics, rules, adapters and formats of a run, to which ``pytest_lmeval_register(registry)`` may add."""
+    """The metrics, rules, adapters and formats of a run; ``pytest_lmeval_register(registry)`` may add others."""
 
     metrics: dict[str, Metric] = field(default_factory=dict)
     rules: dict[str, Rule] = field(default_factory=dict)

@@ -98,8 +98,8 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
 
     Tasks need not inherit from this class: :func:`complete` adds the optional members to any object that has the
     required members. Every default is a property or a method. If a subclass is a dataclass, the property or method
-    becomes the default of a field with the same name. In a dataclass, use ``name: type = field()`` to declare a field
-    with the name of a default, but without that default.
+    becomes the default of a field with the same name. To declare such a field without a default, write
+    ``name: type = field()``.
     """
 
     __slots__ = ()
@@ -124,7 +124,7 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
         @property
         @abstractmethod
         def sha256(self) -> str:
-            """A SHA-256 of the task's sources."""
+            """A SHA-256 of all the task's sources."""
 
         @property
         @abstractmethod
@@ -154,7 +154,7 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
 
         @abstractmethod
         def scoring(self, example: Example) -> Mapping[str, Any]:
-            """Return further values that affect the example's score, as JSON for the content hash."""
+            """Return all other values that affect the example's score, as JSON for the content hash."""
 
     @property
     def key(self) -> str:
@@ -183,7 +183,7 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
 
     @property
     def random_baseline(self) -> float | None:
-        """The score of random guessing, in [0, 1), or None (the default) if it is unknown."""
+        """The score of random guessing, in [0, 1); if None (the default), the row has no centred score."""
         return None
 
     @property

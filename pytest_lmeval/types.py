@@ -61,7 +61,8 @@ class ExamplePolicy:
     """One example's settings for a run: gate, repeats and selection.
 
     ``cluster`` groups examples that share something, such as a source text. At least ``passes`` of the ``repeats`` must
-    pass. If ``repeats`` is None, the run's setting applies. If ``threshold`` is None, the metric's threshold applies.
+    pass; if ``passes`` is None, the mean of their scores decides. If ``repeats`` is None, the run's setting applies. If
+    ``threshold`` is None, the metric's threshold applies.
     """
 
     cluster: str = ""
@@ -376,15 +377,15 @@ class Completion:
     """A model's answer, with metadata.
 
     ``latency_ms`` is the duration of this request alone, and ``ttft_ms`` is the time to the first token. ``logprobs``
-    are the natural log-probabilities of the answer's tokens. ``confidence`` is the model's estimate, from 0 to 1, that
-    its answer is right. Token counts come from the server. ``cost`` is in the currency of the adapter's prices.
-    ``thoughts`` are a reasoning model's text before its answer, and are never scored. ``reasoning_tokens`` is the part
-    of ``completion_tokens`` that the model spent on thoughts. ``tool_calls`` are the calls that the model requests. If
-    a response took several requests, ``exchanges`` lists all requests and answers in order, including the last. A
-    ``cached`` answer comes from the cache, and costs neither money nor time. ``retries`` counts the attempts before
-    this answer; the engine sets it. ``served_by`` is the server's name for the model that answered. ``asides`` records
-    a simulated user's replies. ``extra`` is JSON text with fields of the server's reply that this package does not
-    know; see :mod:`~pytest_lmeval.extra`.
+    are the natural log-probabilities of the answer's tokens. ``confidence`` is the probability, from 0 to 1, with which
+    the model expects its answer to be right. Token counts come from the server. ``cost`` is in the currency of the
+    adapter's prices. ``thoughts`` are a reasoning model's text before its answer, and are never scored.
+    ``reasoning_tokens`` is the part of ``completion_tokens`` that the model spent on thoughts. ``tool_calls`` are the
+    calls that the model requests. If a response took several requests, ``exchanges`` lists all requests and answers in
+    order, including the last. A ``cached`` answer comes from the cache, and costs neither money nor time. ``retries``
+    counts the attempts before this answer; the engine sets it. ``served_by`` is the server's name for the model that
+    answered. ``asides`` records a simulated user's replies. ``extra`` is JSON text with fields of the server's reply
+    that this package does not know; see :mod:`~pytest_lmeval.extra`.
     """
 
     text: str
@@ -524,8 +525,7 @@ class Metric:
     targets. If ``takes_calls`` is True, the function receives the output in ledger format, including tool calls, and
     requests offer ``extras.tools`` to the model. ``check`` raises RecordRefused for targets and extras with which the
     metric can score no answer. A ``binary`` metric returns only 1 or 0, so ``extras.not`` may negate it. ``extras.not``
-    may also negate a metric with ``asks_judge``. A metric with ``asks_judge`` takes a function that queries the run's
-    judge as its fourth argument.
+    may also negate a metric with ``asks_judge``, whose fourth argument is a function that queries the run's judge.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Identify adapters and replicas, so that the cache and resumed runs only reuse answers of the same model."""
+"""Identify adapters and replicas, so that the cache and resumed runs reuse only answers of the same adapter."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class Identity:
 
     Two adapters have different keys if any known difference between them could affect answers. ``key`` is a SHA-256 of
     an adapter's name, class, spec, options, source and ``fingerprint``. If an adapter from outside this package has no
-    ``fingerprint``, the hash also covers attributes with plain values, unless their names are secret. The attributes of
-    nested objects count if the classes of the objects belong to the project. ``is_sure`` is True if the adapter has a
-    ``fingerprint``, or a spec and readable source.
+    ``fingerprint``, the hash also covers attributes with plain values, unless their names mark them as secret. The
+    attributes of nested objects count if the classes of the objects belong to the project. ``is_sure`` is True if the
+    adapter has a ``fingerprint``, or a spec and readable source.
     """
 
     key: str
@@ -130,9 +130,8 @@ def source_hash(kind: type, module: str = "", project: Path | None = None) -> st
     """Return a SHA-256 of the files of a class, its bases and ``module``, or "" if a file cannot be read.
 
     For a file of the project, the hash also covers the files that it imports from ``project`` or from its import
-    folder. For a file of an installed package, the hash also covers imports from that package. For a file of this
-    package, the hash also covers the other files in the same folder. The function parses imports from the source, so
-    earlier imports have no effect.
+    folder. For a file of an installed package, it covers imports from that package, and for a file of this package, the
+    other files in the same folder. The function parses imports from the source, so earlier imports have no effect.
     """
     names = [*(each.__module__ for each in kind.__mro__), *([module] if module else [])]
     files: dict[Path, str] = {}

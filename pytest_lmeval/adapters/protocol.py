@@ -44,7 +44,7 @@ class AnsweringAdapter(ModelAdapter, Protocol):
         """Return the log-probability of each continuation, in order; an async method receives one request per call."""
 
     def plan_window(self, requests: list[Request]) -> Sequence[Sequence[int]]:
-        """Divide ``requests``, all of one kind, among calls; return the list of positions for each call."""
+        """Divide ``requests``, all of one kind, among calls; return lists that together contain each position once."""
 
 
 class RunningAdapter(ModelAdapter, Protocol):

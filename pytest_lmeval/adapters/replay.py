@@ -32,8 +32,8 @@ class ReplayAdapter:
 
     Instead of ``output``, a record may have ``outputs``, a list with one text per repeat. The texts are raw model
     output, which the run post-processes as usual. If the file does not contain an example, the answer is an error,
-    never an empty text. If an eval function sends a request, the answer is the recorded answer to an equal request. If
-    an eval function calls a tool, the result is the recorded result.
+    never an empty text. A request from an eval function receives the recorded answer to an equal request, and a tool
+    call receives the recorded result.
     """
 
     exact = True

@@ -1,7 +1,7 @@
 """A model for trials, made of a few dozen patterns; it is instant, free and deterministic.
 
-The model reads only the last block of a prompt. The model computes expressions, recalls a few facts, writes a few
-functions, and otherwise answers that it does not know.
+The model reads only the last block of a prompt. It computes expressions, recalls a few facts, writes a few functions,
+and otherwise answers that it does not know.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Send one batch of requests to an adapter, and convert every failure into an error for each request."""
+"""Send one batch of requests to an adapter of any kind, and convert failures into errors for the requests."""
 
 from __future__ import annotations
 

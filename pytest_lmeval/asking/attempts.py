@@ -27,9 +27,8 @@ from pytest_lmeval.types import Completion, Generate, LogLikelihood, Request
 class Asked:
     """A request in progress, which ``task`` answers.
 
-    If the task exceeds the time limit, another task replaces it.
-
-    ``sent`` is the request's entry in the budget; it is None if the run has no budget.
+    If the task exceeds the time limit, another task replaces it. ``sent`` is the request's entry in the budget, or None
+    if the run has no budget.
     """
 
     job: Job

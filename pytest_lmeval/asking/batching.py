@@ -202,8 +202,8 @@ class BatchTransport:
 def is_of_several(answer: Answer) -> bool:
     """Return True for the error of a call with several requests, if the run must send these requests again one by one.
 
-    The second attempt shows which request caused the error, so that errors do not depend on the batches. The run does
-    not repeat the requests of a call that timed out, because each request could time out once more.
+    The second attempt shows which request caused the error, so that errors do not depend on the batches. After a
+    timeout, the run does not send the requests one by one, because each request could time out once more.
     """
     if not isinstance(answer, AdapterError) or answer.together < 2:
         return False

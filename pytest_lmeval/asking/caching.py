@@ -28,7 +28,8 @@ class CacheSettings:
     ``use`` and ``sampled`` read cached answers, and store new answers. If a request has a temperature other than 0,
     ``use`` neither reads nor stores an answer. ``sampled`` reads and stores answers at any temperature, separately for
     each example and repeat. If the server chooses a request's temperature, ``use`` treats the request like ``sampled``.
-    ``read-only`` never queries a model. ``refresh`` always queries the model, and stores the answers.
+    ``read-only`` never queries a model. ``refresh`` always queries the model, and stores the answers that ``use``
+    stores.
     """
 
     folder: Path
@@ -54,7 +55,7 @@ class Cache:
         self._counting = threading.Lock()
 
     def of(self, adapter: Any) -> CachedAnswers | None:
-        """Return the cached answers of ``adapter``, or None if the cache does not apply to the adapter."""
+        """Return the cached answers of ``adapter``, or None if the adapter opts out or its identity is uncertain."""
         if not AdapterFacts.of(adapter).cacheable:
             return None
         identity = identity_of(adapter)

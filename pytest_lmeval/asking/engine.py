@@ -122,9 +122,9 @@ class Engine:
     def respond(self, key: Hashable, requests_of: RequestsOf) -> list[Response]:
         """Return the responses to the requests of ``key``; if a response is an error, raise the first error.
 
-        Raise BudgetSpent if another request could exceed the run's cost limit, and AdapterDown if the adapter no longer
-        answers; both errors set ``stopped``. The calling thread calls ``requests_of`` for every key that it sends; an
-        exception in ``requests_of`` fails only that key.
+        Raise BudgetSpent if another request could exceed the run's cost limit, and AdapterDown if the run must send no
+        more requests to the adapter; both errors set ``stopped``. The calling thread calls ``requests_of`` for every
+        key that it sends; an exception in ``requests_of`` fails only that key.
         """
         jobs = [] if key in self.jobs else [self._job(key, requests_of)]
         self._fill_window(requests_of, jobs)
@@ -175,7 +175,7 @@ class Engine:
             yield from _arrived(job, key)
 
     def forget(self, key: Hashable) -> None:
-        """Forget the job of ``key``, because the run no longer needs its answers."""
+        """Drop ``key``, because the run no longer needs its answers."""
         self.jobs.pop(key, None)
 
     def close(self) -> None:
@@ -186,7 +186,7 @@ class Engine:
 
     @property
     def wait(self) -> Wait | None:
-        """The wait for a rate limit or a retry that ends first, or None unless all requests in flight are waiting."""
+        """The wait for a rate limit or a retry that ends first; None unless all requests in flight are waiting."""
         return self._sender.wait
 
     def _note_end(self, answers: Iterable[Answer], ends: tuple[type[LmevalError], ...] = (AdapterDown,)) -> None:

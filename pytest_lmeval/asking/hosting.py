@@ -76,7 +76,7 @@ class HelperProcess:
         self.answers.close()
 
     def send(self, *values: object) -> None:
-        """Send each value as a message; ignore errors, because the thread that reads answers notices a dead process."""
+        """Send each value as a message; ignore a broken pipe, because the reading thread notices a dead process."""
         with contextlib.suppress(OSError):
             for value in values:
                 self.stdin.write(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
@@ -86,7 +86,7 @@ class HelperProcess:
 class Spares:
     """Helper processes that start before an engine needs them; each process imports different ``modules``.
 
-    ``close`` ends the unused processes. If a process fails to start, the class starts no further process.
+    ``close`` ends the unused processes. If a process fails to start, the constructor starts no further process.
     """
 
     def __init__(self, modules: Sequence[Sequence[str]]) -> None:
@@ -164,7 +164,7 @@ class HostedTransport:
 
     @property
     def wait(self) -> Wait | None:
-        """The wait that ends first, or None unless all requests of the helper process are waiting."""
+        """The wait that ends first; None unless all requests of the helper process are waiting."""
         return None if self._helper is None else self._helper.wait
 
     def abandon(self) -> list[Job]:

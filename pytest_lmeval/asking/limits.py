@@ -153,7 +153,7 @@ class Unusable(AdapterError):
 
 
 class Outage:
-    """Decides, from the answers to earlier requests, if the run sends more requests; not thread-safe.
+    """Decides, from the answers to earlier requests, whether the run sends more requests; not thread-safe.
 
     A request counts once, after its retries. ``works`` is True if the adapter has already answered a request. If the
     run must end, ``ended`` is an :class:`AdapterDown`, which is the answer to all further requests.

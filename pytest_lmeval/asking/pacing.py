@@ -37,7 +37,7 @@ class Waits:
 
     @property
     def current(self) -> Wait | None:
-        """The wait that ends first, or None unless all requests are waiting."""
+        """The wait that ends first; None unless all requests are waiting."""
         waits = list(self._waits.values())
         return min(waits) if waits and len(waits) >= self.in_hand else None
 

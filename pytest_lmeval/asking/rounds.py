@@ -1,4 +1,4 @@
-"""Run conversations, in which each request of a response depends on earlier answers.
+"""Run conversations, in which a response takes several requests, and later requests depend on earlier answers.
 
 A round consists of the requests of a job that the run can send together. For a batch adapter, a round is the next turn
 of all examples in the batch. For an async adapter, each job has one example, so a round is the next turn of that

@@ -41,7 +41,7 @@ class Served:
         self.facts = _facts(self._adapter, node)
 
     async def answer(self, requests: Sequence[Request], think_tags: tuple[str, str] | None) -> list[Answer]:
-        """Answer each request, in order; do not separate thoughts from texts."""
+        """Return one answer per request, in order; do not separate thoughts from texts."""
         tell(self._adapter, "think_tags", think_tags)
         if self.facts.streams:
             return list(await asyncio.gather(*map(self._answer_one, requests)))

@@ -70,7 +70,7 @@ class AsyncTransport:
 
     @property
     def wait(self) -> Wait | None:
-        """The wait that ends first, or None unless all requests are waiting."""
+        """The wait that ends first; None unless all requests are waiting."""
         return self._waits.current
 
     def abandon(self) -> list[Job]:

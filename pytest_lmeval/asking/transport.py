@@ -66,7 +66,7 @@ class Inbox:
         self._arrived = threading.Event()
 
     def deliver(self, job: Job, answers: Sequence[Answer]) -> None:
-        """Store the answers of a job, and wake the thread that waits for it; ignore later answers to the same job."""
+        """Store the answers of a job, and wake the thread that waits for it; ignore later answers for the same job."""
         if job.answers is None:
             job.answers = answers
             if job.on_answer is not None:
@@ -107,7 +107,7 @@ class Transport(Protocol):
 
     @property
     def wait(self) -> Wait | None:
-        """The wait that ends first, or None unless all requests are waiting."""
+        """The wait that ends first; None unless all requests are waiting."""
 
     def close(self) -> None:
         """Stop."""
@@ -128,7 +128,7 @@ class Sender:
 
     @property
     def wait(self) -> Wait | None:
-        """The wait that ends first, or None unless all requests are waiting."""
+        """The wait that ends first; None unless all requests are waiting."""
         return self._transport.wait
 
     def send(self, jobs: Sequence[Job]) -> None:

@@ -12,7 +12,7 @@ _PDF, _TEXT = "application/pdf", "text/plain"
 
 
 def blocks_of(parts: Sequence[str | Media]) -> list[dict[str, object]]:
-    """Convert text and media into blocks; raise RequestRefused for media that the interface does not accept."""
+    """Convert text and media into blocks; raise RequestRefused for unreadable or unsupported media."""
     return [{"type": "text", "text": part} if isinstance(part, str) else _block(part) for part in parts if part != ""]
 
 

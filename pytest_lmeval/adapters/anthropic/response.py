@@ -1,8 +1,8 @@
 """Turn the body of a reply into a completion.
 
-A run scores text, tool calls, thoughts without an answer, an empty turn, and a refusal with the text before it. A run
-reports an error, without a score, for an error object, a reply that is not a message, a block of an unknown kind, and a
-reply without blocks that used all its tokens.
+A run scores text, tool calls, thoughts without an answer, an empty turn, and a refusal with the text before it. The run
+reports an error, without a score, for an error object, for a reply that is not a message, and for a block of an unknown
+kind. A reply without blocks that used all its tokens is also an error.
 """
 
 from __future__ import annotations

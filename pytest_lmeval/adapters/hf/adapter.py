@@ -34,8 +34,8 @@ class HfAdapter:
     libraries.
 
     A repeated run gives the same answers. Other prompts in a batch do not affect the random numbers for a prompt.
-    ``exact`` is False, because a different batch, thread count or processor slightly changes the model's numbers, and
-    sometimes an answer.
+    ``exact`` is still False, because a different batch, thread count or processor slightly changes the model's numbers,
+    and sometimes an answer.
     """
 
     tells_cost = False

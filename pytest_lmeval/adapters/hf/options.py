@@ -45,7 +45,7 @@ class HfOptions:
     trust_remote_code: bool = False
 
     def public(self) -> dict[str, object]:
-        """Return the options that have a value, as JSON."""
+        """Return the options that have a value, as JSON values."""
         return {name: value for name, value in asdict(self).items() if value is not None and value != {}}
 
 

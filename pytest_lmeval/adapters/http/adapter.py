@@ -67,7 +67,7 @@ class HttpAdapter(ServerModel[Given], ABC):
 
     @abstractmethod
     def _completion_of(self, document: Document, request: Generate, reply: Reply, options: Given) -> Completion:
-        """Return the answer in a reply, with its cost by ``options``; raise AdapterError if there is no answer."""
+        """Return the answer in a reply, priced by ``options``; raise AdapterError if there is no answer."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, base_url={self._options.base_url!r})"

@@ -49,7 +49,7 @@ def refused(where: str, status: int, body: bytes, wait: float | None) -> Adapter
 
 
 def with_hint(error: AdapterError, request: Generate, remedies: Mapping[str, str]) -> AdapterError:
-    """Return ``error``; if the server refused a field of ``request``, name the option to set.
+    """Return ``error``; if the server refused a field of ``request``, add the option to set to the message.
 
     ``remedies`` maps each field that the adapter adds to requests to the option, with a value, that avoids the field.
     """

@@ -74,7 +74,7 @@ class ServerOptions:
 
     @property
     def unnamed(self) -> frozenset[str]:
-        """Options that the user did not set; if a request does not set them either, the server decides."""
+        """Options of requests that the user did not set; if a request does not set them either, the server decides."""
         names = {each.name for each in fields(self)} & {"temperature", "max_tokens_field"}
         return frozenset(names - self.given | ({"temperature"} if self.temperature is None else frozenset()))
 

@@ -36,7 +36,7 @@ class ApiKey:
         return (self._value,) if self._value else ()
 
     def scrub(self, text: str) -> str:
-        """Mask the key in ``text``, a message."""
+        """Mask the key in a message."""
         return self._scrubber.scrub(text)
 
     def scrub_bytes(self, data: bytes, cut_off: bool = False) -> bytes:

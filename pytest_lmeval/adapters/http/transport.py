@@ -1,7 +1,7 @@
 """Send requests over HTTP; import this module only when necessary, because it imports aiohttp.
 
-The transport returns errors instead of raising them. A traceback with local variables would show the headers in
-aiohttp's frames.
+The transport returns errors instead of raising them, because a traceback with local variables would show the headers
+in aiohttp's frames.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ENCODINGS = frozenset({"gzip", "x-gzip", "deflate"})
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply with a 2xx status; error messages quote ``where``, the status and path of the reply.
+    """A reply with a 2xx status; error messages quote ``where``, the reply's status and the request's path.
 
     For a streamed reply, ``body`` is the assembled document and ``ttft_ms`` is the time to the first content. For a
     forwarded reply, ``kind`` is the content type without parameters.
@@ -209,7 +209,7 @@ class HttpTransport:
 
 
 class CappedBody:
-    """Collects chunks up to ``limit`` bytes, before and after decompression, which also stops zip bombs.
+    """Collects chunks up to ``limit`` bytes, before and after decompression, so that a zip bomb stops at the limit.
 
     ``watch`` receives each decompressed chunk. The constructor raises ValueError for an unsupported content encoding.
     """

@@ -13,7 +13,7 @@ _FORMATS = {"audio/mpeg": "mp3", "audio/mp4": "m4a"}
 
 
 def content_of(parts: Sequence[str | Media]) -> list[dict[str, object]]:
-    """Convert ``parts``, texts and media; raise RequestRefused for media that the interface does not accept."""
+    """Convert texts and media into a message's content; raise RequestRefused for unreadable or unsupported media."""
     return [{"type": "text", "text": part} if isinstance(part, str) else _part(part) for part in parts]
 
 

@@ -17,7 +17,7 @@ _MOST_STOPS = 4
 def request_fields(model: str, options: OpenAIOptions, request: Generate) -> dict[str, object]:
     """Return the fields of the body; the request's ``max_tokens`` and ``options`` override the options of the adapter.
 
-    The body omits options without a value, so that the server chooses them. Each repeat has a different seed.
+    The body omits options without a value, so that the server chooses their values. Each repeat has a different seed.
     """
     is_text = options.endpoint == "completions"
     fields = {

@@ -1,6 +1,6 @@
 """Turn the body of a reply into a completion.
 
-A run scores text (even if empty), tool calls, thoughts without an answer, and a refusal. A run reports an error,
+A run scores text (even if empty), tool calls, thoughts without an answer, and a refusal. The run reports an error,
 without a score, for an error object, a reply without a choice, a choice without an answer, and an answer that a content
 filter stopped.
 """

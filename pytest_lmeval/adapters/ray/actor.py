@@ -39,7 +39,7 @@ class ReplicaActor:
         return await asyncio.to_thread(self._load)
 
     async def ask(self, requests: Sequence[Any], think_tags: tuple[str, str] | None) -> list[Any]:
-        """Answer each request, in order."""
+        """Return one answer per request, in order."""
         answers: list[Any] = await self._served.answer(requests, think_tags)
         return answers
 

@@ -39,7 +39,7 @@ def make(spec: str, **given: Any) -> RayAdapter:
 
 
 class RayAdapter:
-    """Sends requests to replicas, under the name, identity and attributes of the adapter that it copies."""
+    """Sends requests to replicas; has the name, the identity and the attributes of the adapter that it copies."""
 
     is_ready = True
     identity: Any = None

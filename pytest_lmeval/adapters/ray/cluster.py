@@ -19,7 +19,7 @@ Then = Callable[[Any, BaseException | None], None]
 
 
 def connect(options: RayOptions) -> Any:
-    """Connect the module ``ray`` to a cluster and return it; raise UsageError if the replicas do not fit."""
+    """Connect the module ``ray`` to a cluster with space for all replicas and return it, or raise UsageError."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -46,7 +46,7 @@ def connect(options: RayOptions) -> Any:
 
 
 def _reach(address: str) -> None:
-    """Raise OSError if no cluster listens at the address; otherwise, Ray would retry for minutes."""
+    """Raise OSError if no cluster listens at the address, because Ray itself would retry for minutes."""
     named = os.environ.get("RAY_ADDRESS", "") if address == "auto" else address
     host, colon, port = named.rpartition(":")
     if colon and port.isdecimal():

@@ -36,7 +36,7 @@ class RayOptions:
 
     @property
     def in_flight(self) -> int:
-        """The number of requests that keep all replicas busy, which is one batch more than each replica holds."""
+        """The number of requests that keep all replicas busy: for each replica, one batch more than it holds."""
         return self.replicas * (self.ahead + 1) * self.batch_size
 
 

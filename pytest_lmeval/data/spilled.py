@@ -59,7 +59,7 @@ def hand_over() -> str:
 
 
 def take_over(folder: str) -> None:
-    """Read files from a folder that a worker handed over, and remove the folder when this process exits."""
+    """Let this process read a folder that a worker handed over, and remove the folder at its exit."""
     _taken_over.append(folder)
     atexit.register(partial(_remove, folder, os.getpid()))
 

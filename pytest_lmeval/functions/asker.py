@@ -82,8 +82,8 @@ class Asker:
     async def ask(self, request: Generate, sent: Generate | None = None) -> Completion:
         """Return the answer to a request; raise AdapterError or BudgetSpent if there is no answer.
 
-        An option that the adapter rejects raises AdapterError, unless the adapter gets ``sent``, the result of
-        :meth:`taken`, instead of the request. This method works in any event loop.
+        An option that the adapter rejects is an error, unless ``sent``, the request from :meth:`taken`, replaces the
+        request. This method works in any event loop.
         """
         if self._loop.thread is threading.current_thread():
             return await self._ask(request, sent)
@@ -262,7 +262,7 @@ class Asker:
 
 
 Asking = Generator[tuple[Asker, Generate], Completion, _Result]
-"""A generator that yields an asker and a request, and receives the answer, for which ``lm`` awaits or blocks."""
+"""A generator that yields an asker and a request, and receives the answer that ``lm`` awaits or waits for."""
 
 
 def answered(state: ExampleState, step: Step, asker: Asker, request: Generate) -> Asking[Completion]:

@@ -46,7 +46,7 @@ class Finding:
 
 
 def as_score(value: Any, why: str) -> tuple[Any, str]:
-    """Convert a finding to its truth value, with ``why`` or else its reason; return other values unchanged."""
+    """Convert a finding to its truth value and ``why``, or its own reason without ``why``; keep any other value."""
     return (value.holds, why or value.why) if isinstance(value, Finding) else (value, why)
 
 

@@ -1,7 +1,7 @@
 """Serve the model under test at a local address, for clients that an application creates.
 
-Each example has a token, which its clients send in the path or as the bearer key. The token assigns every request to an
-example.
+Each example has a token, which its requests contain in the path, as the bearer key or in the header ``baggage``. The
+token assigns a request to its example.
 """
 
 from __future__ import annotations

@@ -58,11 +58,11 @@ class RunFacts:
 
     ``missing`` lists the collected examples that never reported a result. ``selection`` describes the selected
     examples; it is empty if all examples were selected. ``floors`` holds the minimum scores of tasks and of
-    ``overall``, and ``limits`` caps time, tokens and cost. ``interruptions`` gives the reasons why the run did not
-    finish, other than missing examples. ``failures`` describes examples whose tests failed for a reason other than the
-    score. ``reruns`` counts the attempts that a plugin repeated. ``mode`` is the gate's mode, or "" if it is unknown;
-    the mode decides whether low scores are ``failed`` or ``below``. ``remarks`` are sentences about the whole run, such
-    as options without effect.
+    ``overall``, and ``limits`` caps times, requests, tokens and costs. ``interruptions`` gives the reasons why the run
+    did not finish, other than missing examples. ``failures`` describes examples whose tests failed for a reason other
+    than the score. ``reruns`` counts the attempts that a plugin repeated. ``mode`` is the gate's mode, or "" if it is
+    unknown; the mode decides whether low scores are ``failed`` or ``below``. ``remarks`` are sentences about the whole
+    run, such as options without effect.
     """
 
     timestamp: str

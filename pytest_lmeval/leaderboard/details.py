@@ -118,7 +118,7 @@ def models_of(results: Iterable[ExampleResult]) -> dict[str, dict[str, int]]:
 class NamedOptions(NamedTuple):
     """The number of requests from applications' clients, and how often the requests set each option to each value.
 
-    NOT_NAMED counts the requests that do not set an option. VARIOUS replaces the values if an option has too many.
+    NOT_NAMED counts the requests that do not set an option. VARIOUS replaces an option's values if there are too many.
     """
 
     requests: int

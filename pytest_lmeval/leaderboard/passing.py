@@ -36,7 +36,7 @@ def reaches(result: ExampleResult) -> bool:
 
 
 def missed_lines(result: ExampleResult) -> list[str]:
-    """Return lines about a failed result's passing repeats, if they decide, and its further scores under thresholds."""
+    """Return a line on passing repeats, if their number decides, and one for each further score under its threshold."""
     counted, named = passes_of(result), thresholds_of(result)
     repeats = [] if counted is None else [f"{counted[1]} of its repeats passed, but {counted[0]} must pass"]
     # With several repeats, the value of a metric is the mean over the repeats.

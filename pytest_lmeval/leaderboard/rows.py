@@ -168,7 +168,7 @@ class TaskRow(_RowFields):
 
     @property
     def is_outside(self) -> bool:
-        """True if the overall score ignores the row, which has no score by design or only examples in quarantine."""
+        """True if the overall score ignores the row: it has no score by design, or all examples are in quarantine."""
         return self.is_unscored or (self.score is None and 0 < self.quarantined == self.total - self.excluded)
 
     @property

@@ -14,7 +14,7 @@ Grade = Callable[[str, Sequence[str], Extras], Score]
 
 @metric(threshold=0.0, extras=("tools", "tool_choice"), takes_calls=True)
 def checks(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    """Score a record by the mean score of its checks; to pass, every check must reach its own threshold.
+    """Score a record by the mean of its checks; the record passes if each check reaches its own threshold.
 
     Each check has its own metric, so calling this function raises ScoringError.
     """

@@ -58,7 +58,7 @@ def check_numbers(targets: Sequence[str], extras: Extras) -> None:
 
 @metric(extras=("ignore_case",), check=check_patterns, binary=True)
 def regex(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    """Return 1.0 if any target, a regular expression, matches anywhere in the prediction, else 0.0.
+    """Return 1.0 if any target, a Python regular expression, matches anywhere in the prediction, else 0.0.
 
     A search that may be slow runs in a separate process. If the process takes more than five seconds of CPU time, it is
     killed, and the metric raises TookTooLong, a ScoringError.

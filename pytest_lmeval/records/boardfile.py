@@ -60,7 +60,7 @@ def is_previous(folder: Path) -> bool:
 
 
 def _place(folder: Path, report_dir: Path) -> Path:
-    """Create the counterpart of ``folder`` in ``previous/``; raise UsageError if ``previous/`` has other content."""
+    """Create the counterpart of ``folder`` in ``previous/``; raise UsageError if no run made ``previous/``."""
     previous = report_dir / PREVIOUS
     is_folder = previous.is_dir() and not previous.is_symlink()
     if os.path.lexists(previous) and not (is_folder and (_is_ours(previous) or not os.listdir(previous))):

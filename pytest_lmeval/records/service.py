@@ -48,7 +48,7 @@ class Outside:
 
     @classmethod
     def last_of(cls, runs: Iterable[Mapping[str, object]]) -> Outside:
-        """Return the last ``run`` line's requests that belong to no example; raise ValueError for an invalid field."""
+        """Return the requests in the last ``run`` line with a ``service`` field; raise ValueError if it is invalid."""
         found = [cls.of(run[SERVICE]) for run in runs if SERVICE in run]
         return found[-1] if found else NONE_OUTSIDE
 

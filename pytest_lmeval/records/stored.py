@@ -54,7 +54,7 @@ class StoredLines:
 
     def add(self, start: int, line: bytes) -> StoredLine:
         """Register a line that was written at the byte offset ``start``, after all known lines."""
-        # No result refers to the bytes before ``start``.
+        # No result refers to the bytes between the known lines and ``start``.
         self._ends += array("Q", [start, start + len(line)])
         self._sums += array("I", [0, zlib.crc32(line)])
         return StoredLine(self, len(self._sums) - 1)

@@ -38,7 +38,7 @@ def is_off(gate: Mapping[str, Any]) -> bool:
 
 
 def off_line(gate: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
-    """Return a line that says that no result can fail the run, and names the ini file that may have set this."""
+    """Return a line that no result can fail the run; it names the ini file unless the command line set the gate."""
     ini = manifest.get("ini_file")
     by_command = any(argument.startswith("--lm-gate") for argument in _argv(manifest))
     by = "" if by_command or not ini else f" (set by {ini} or the environment)"
@@ -251,7 +251,7 @@ def selection_text(board: Leaderboard) -> str:
 
 
 def remark_lines(board: Leaderboard) -> list[str]:
-    """Return every report's remarks on excluded rows, quarantined examples, thoughts, repeats and the cache."""
+    """Return the remarks that each report shows on excluded rows, quarantine, thoughts, repeats and the cache."""
     lines = [f"{row.task}: {line}" for row in board.tasks for line in _notes_of(row)]
     lines += [*_quarantine_lines(board), *_thought_lines(board)]
     for row in board.tasks:

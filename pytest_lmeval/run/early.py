@@ -58,7 +58,7 @@ class Early:
 
 
 def _asks(task: Task, example: Example, groups: Sequence[Sequence[Response]], judge: NamedJudges) -> bool:
-    """Send the judge all of the task's requests; return False if the task has no requests that can be sent early."""
+    """Send the judge all requests about an example; return False if the task has no requests that can be sent early."""
     try:
         for group in groups:
             requests = task.judge_requests(example, group)

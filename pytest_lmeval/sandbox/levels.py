@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A level of confinement, with a probe for each layer by the layer's name."""
+    """A level of confinement; ``layers`` maps layers to their probes, in the order in which the child applies them."""
 
     name: str
     layers: Mapping[str, str]

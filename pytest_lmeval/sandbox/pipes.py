@@ -55,7 +55,7 @@ class Pipes:
         return len(self.results) + self.stdout.total + self.stderr.total
 
     def step(self, deadline: float, outgoing: bytes | bytearray = b"", longest_s: float = 0.1) -> int:
-        """Wait for a ready pipe, then read and write once; return the number of bytes written from ``outgoing``."""
+        """Wait for ready pipes, then read or write each once; return the number of bytes written from ``outgoing``."""
         poll = select.poll()
         for fd in self._outputs:
             poll.register(fd, select.POLLIN)

@@ -27,7 +27,7 @@ NAN = "\0"
 LONGEST_SHOWN = 80
 LARGE = 1 << 63
 LARGEST_FLOAT = int(sys.float_info.max)
-# Estimated sizes in bytes: an object with its reference, a container with its spare capacity, and a key that is no tag.
+# Estimated sizes in bytes: an object with its reference, a container with spare capacity, and a key besides the tag.
 ROOM_OF_ITEM = 60
 ROOM_OF_CONTAINER = 200
 ROOM_OF_KEY = 300

@@ -83,7 +83,7 @@ def change_bounds(of: Sums, p: float, level: float, *, is_shown: bool) -> Interv
     """Return the bounds of a change in [-1, 1], each at the one-sided ``level`` in (0, 0.5).
 
     ``p`` is the one-sided p-value of the change in its observed direction. ``is_shown`` is True if the test is
-    significant, p <= level; the bounds exclude 0 only in this case.
+    significant, p <= level; the bounds exclude 0 exactly in this case.
     """
     if of.value > 0:
         low, high = change_bounds(replace(of, value=-of.value), p, level, is_shown=is_shown)

@@ -29,7 +29,7 @@ def prints_true(program: str, sandbox: Any) -> Score:
 
 
 def check_unittests(context: Extras) -> None:
-    """Raise RecordRefused unless ``test_code`` is a source text, and ``benchmark_timeout`` is a number above 0."""
+    """Raise RecordRefused unless ``test_code`` is source code and ``benchmark_timeout`` a number of seconds above 0."""
     code, limit = context["test_code"], context.get("benchmark_timeout", _USUAL_TIMEOUT_S)
     if not isinstance(code, str) or not code.strip():
         raise RecordRefused("bad_type", "test_code", f"expected unittest source, got {code!r:.80}")

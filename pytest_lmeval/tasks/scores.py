@@ -172,7 +172,7 @@ class CodeExecutionPassAtOne:
     NEEDS_SANDBOX = True
 
     def __call__(self, prediction: str, targets: Sequence[str], extras: Mapping[str, Any], sandbox: Any) -> Score:
-        """Score the code block in ``prediction``, or the whole text if it has no code block."""
+        """Score the code block in ``prediction``; without a code block or with ``test_code``, score the whole text."""
         if "test_code" in extras:
             from pytest_lmeval.tasks.programs import passes_unittests
 

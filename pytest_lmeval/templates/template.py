@@ -20,7 +20,7 @@ _RESULT = "lmeval_result"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dialect:
-    """The template options of a format: more filters, whether to keep a last line end, and whether to write null."""
+    """The template options of a format: more filters, and whether to keep a last line end and to write null as None."""
 
     filters: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     keeps_line_end: bool = False

@@ -17,7 +17,7 @@ def lowest(losses: Sequence[float]) -> int:
 
 
 def accuracy_by(values: Sequence[float], right: int) -> float:
-    """Return 1.0 if the highest value, or the first of several equal values, is at the index ``right``, else 0.0."""
+    """Return 1.0 if the highest value (the first, if several are equal) is at the index ``right``, else 0.0."""
     return float(lowest([-value for value in values]) == right)
 
 

@@ -51,11 +51,10 @@ def best_over_targets(
 def lcs_length(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
     """Return the length of a longest common subsequence of two sequences.
 
-    The algorithm is bit-parallel. One integer holds a whole row of the textbook table, with a 0 for each column in
-    which the row grows by one. For each item of the longer sequence, an addition produces the next row. The algorithm
-    is by Allison and Dix (1986), "A bit-string longest-common-subsequence algorithm", in the form of Hyyrö (2004),
-    "Bit-parallel LCS-length computation revisited". The algorithm takes ``O(long * short / word)`` time and
-    ``O(distinct * short)`` bits.
+    The bit-parallel algorithm is by Allison and Dix (1986), "A bit-string longest-common-subsequence algorithm", in the
+    form of Hyyrö (2004), "Bit-parallel LCS-length computation revisited". It takes ``O(long * short / word)`` time and
+    ``O(distinct * short)`` bits. One integer holds a whole row of the textbook table, with a 0 for each column in which
+    the row grows by one. For each item of the longer sequence, an addition produces the next row.
     """
     short, long = sorted((left, right), key=len)
     places: dict[Hashable, int] = {}

@@ -50,8 +50,8 @@ _WAY = pytest.StashKey[_Way]()
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Run only the call phase of an example if possible, or return None so that pytest runs all phases.
 
-    All phases are needed for the last example of a file. All phases are also needed if the example's fixtures are not
-    set up, if an unknown plugin hooks into a phase, or if the example has one of pytest's marks.
+    The last example of a file needs all phases. So does an example whose fixtures are not set up, that has one of
+    pytest's marks, or for which an unknown plugin hooks into a phase.
     """
     if nextitem is None or nextitem.parent is not item.parent or not getattr(item, "is_set_up", False):
         return None

@@ -102,7 +102,7 @@ class Shared:
             self.spans = Spans(lambda: self.endpoint.address if self.has_endpoint else "", self.running)
 
     def release(self) -> None:
-        """Count one user less; after the last user, close everything."""
+        """Count one user fewer; after the last user, close everything."""
         self.users -= 1
         if self.users:
             return

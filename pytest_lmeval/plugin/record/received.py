@@ -143,7 +143,7 @@ def _attempt(result: ExampleResult) -> Mapping[str, object]:
 
 
 def failed_besides(failed: Iterable[str], statuses: Mapping[str, str], max_errors: float = 0) -> list[str]:
-    """Return a sentence for each example whose test ``failed`` because of a mark or tear-down, not of its score.
+    """Return a sentence for each example whose test ``failed`` because of a mark or tear-down, not its score.
 
     ``statuses`` maps node ids to statuses. If there are at most ``max_errors`` errors, no error fails its test, so that
     a failed test of an error has another cause, such as a fixture.
@@ -155,7 +155,7 @@ def failed_besides(failed: Iterable[str], statuses: Mapping[str, str], max_error
 
 
 def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge the facts of two workers: add up counts of cached answers and costs, and join late messages."""
+    """Merge the facts of two workers: add up cache counts and costs, and join outside requests and late messages."""
     both = {**one, **other}
     if "cache" in one and "cache" in other:
         first, second = one["cache"], other["cache"]

@@ -35,8 +35,8 @@ def media_blocks(
 
     ``tasks`` has the name and JSON of each task on the page; ``folders`` has the folders that may contain the files of
     a task's prompts. The block ``media`` has an entry for each SHA-256. In an entry, ``is`` describes the format and
-    size of the file. ``here`` is True if another block embeds the file. For a file that is not embedded, ``link`` is
-    the address, or ``is_large`` is True if there is no address.
+    size of the file. ``here`` is True if another block embeds the file. For an existing file that is not embedded,
+    ``link`` is the address, or ``is_large`` is True if there is no address.
     """
     found: dict[str, dict[str, Any]] = {}
     left = MOST_IN_ALL

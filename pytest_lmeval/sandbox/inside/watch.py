@@ -42,8 +42,8 @@ def fills_disk(pid: int, folder: str, most: float, largest: float) -> bool:
     """Return True if ``folder`` and the removed files that the process still uses take more than ``most`` bytes.
 
     A removed file that is mapped but not open counts as ``largest``, the size limit for one file, because the kernel
-    shows its size only to root. Python's own ``mmap`` keeps its file open. A folder with too many or unreadable files
-    also counts as full.
+    shows its size only to root. Python's own ``mmap`` keeps its file open. A folder with too many files, a path
+    that is too long, or an unreadable subfolder also counts as full.
     """
     room = most
     for number, found in enumerate(_below(folder)):
@@ -95,7 +95,7 @@ def _removed_but_mapped(thread: str, folder: str) -> set[int]:
 
 
 def _below(folder: str) -> Iterator[os.stat_result | None]:
-    """Yield the ``stat`` result of each file below ``folder``, and None for a path that is too long or unreadable."""
+    """Yield the ``stat`` result of each file below ``folder``, and None for a too long path or unreadable folder."""
     waiting = [folder]
     while waiting:
         within = waiting.pop()

@@ -196,7 +196,7 @@ def only(text: str, names: Collection[str]) -> tuple[str, set[str]]:
 
 
 def lacks_thoughts(talk: Sequence[Message]) -> bool:
-    """Return True if the last messages answer a tool call but lack its signed thoughts, which a server may require."""
+    """Return True if the last messages answer a tool call without its signed thoughts, which a server may require."""
     since = list(takewhile(lambda message: message.role != "assistant", reversed(talk)))
     answer = talk[: len(talk) - len(since)][-1:]
     has_thoughts = any(BLOCKS in Extra.of(message.extra).message for message in answer)

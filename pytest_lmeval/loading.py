@@ -105,8 +105,8 @@ def load_tasks(
 ) -> list[Task]:
     """Load the tasks in files and folders; raise a BadTaskFile that lists all bad records.
 
-    Each mapping in ``configs`` contains values for parameters of declarative tasks, as in a ``--lm-config`` file. It
-    creates one variant of each task that has at least one of these parameters.
+    Each mapping in ``configs`` contains values for parameters of declarative tasks, as in a ``--lm-config`` file. A
+    mapping creates one variant of each task that has at least one of its parameters.
     """
     known = registry or default_registry()
     options = LoadOptions(configs=_configs(configs) if configs else ())

@@ -130,8 +130,9 @@ def source_hash(kind: type, module: str = "", project: Path | None = None) -> st
     """Return a SHA-256 of the files of a class, its bases and ``module``, or "" if a file cannot be read.
 
     For a file of the project, the hash also covers the files that it imports from ``project`` or from its import
-    folder. For a file of an installed package, it covers imports from that package, and for a file of this package, the
-    other files in the same folder. The function parses imports from the source, so earlier imports have no effect.
+    folder. For a file of an installed package, the hash also covers imports from that package, and for a file of this
+    package, the other files in the same folder. The function parses imports from the source, so earlier imports have no
+    effect.
     """
     names = [*(each.__module__ for each in kind.__mro__), *([module] if module else [])]
     files: dict[Path, str] = {}

@@ -132,7 +132,7 @@ class Journal:
         self._has_failed = False
 
     def add(self, task: str, example: str, exchange: Exchange, key: str, judge: str = "") -> None:
-        """Append an answer from the adapter with ``key``, for the model or for ``judge``; thread-safe."""
+        """Append an answer of the model or of ``judge``, from the adapter with ``key``; thread-safe."""
         if self._has_failed:
             return
         found = self._scrubber.scrub_answer(exchange_record(exchange))

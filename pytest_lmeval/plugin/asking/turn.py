@@ -50,8 +50,8 @@ _WAY = pytest.StashKey[_Way]()
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Run only the call phase of an example if possible, or return None so that pytest runs all phases.
 
-    The last example of a file needs all phases. So does an example whose fixtures are not set up, that has one of
-    pytest's marks, or for which an unknown plugin hooks into a phase.
+    The last example of a file needs all phases. Other examples also need them if their fixtures are not set up, if they
+    have one of pytest's marks, or if an unknown plugin hooks into a phase.
     """
     if nextitem is None or nextitem.parent is not item.parent or not getattr(item, "is_set_up", False):
         return None

@@ -224,7 +224,7 @@ class Proxy:
         self._pipes = request, result
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return or raise the result of the program's function, and change the arguments as the function did."""
+        """Return or raise the same as the program's function, and change the arguments as the function did."""
         request, result = self._pipes
         wire.reply(result, "call", self.__name__, list(args), kwargs)
         kind, *parts = wire.receive(request)

@@ -231,16 +231,16 @@ def _taking(count: int) -> Callable[[Snippet], None]:
 def _ids(dataset: Dataset) -> tuple[list[str], list[Fault]]:
     rows, column = dataset.rows, dataset.id_column
     given = [row.get(column or "id") for row in rows]
-    usable = all((isinstance(each, str) or is_whole(each)) and str(each).strip() for each in given)
+    unusable = [each for each in given if not (is_whole(each) or (isinstance(each, str) and each.strip()))]
     ids = [str(each) for each in given]
-    if usable and len(set(ids)) == len(ids):
+    if not unusable and len(set(ids)) == len(ids):
         return ids, []
     if column is None:
         return [str(number) for number in range(len(rows))], []
     keys = ("definition", "dataset")
-    wrong = next((each for each in given if not isinstance(each, str | int)), None)
-    if not usable:
-        return [], [Fault(keys, "bad_value", f"{dataset.path.name}: the id {wrong!r:.60} is neither text nor a number")]
+    if unusable:
+        detail = f"{dataset.path.name}: the id {unusable[0]!r:.60} is blank, or neither text nor a whole number"
+        return [], [Fault(keys, "bad_value", detail)]
     repeated = next(each for each, count in Counter(ids).items() if count > 1)
     return [], [Fault(keys, "duplicate_task_id", f"{dataset.path.name}: two rows have the id {repeated!r:.60}")]
 

@@ -240,7 +240,9 @@ def test_two_rows_of_one_id_are_a_fault(tmp_path: Path) -> None:
     loaded = read(tmp_path, task, [*ROWS, ROWS[0]])
     assert [("duplicate_task_id", "definition.dataset")] == [(error.rule, error.field) for error in loaded.errors]
     assert "rows.jsonl: two rows have the id 'good'" in loaded.errors[0].detail
-    assert "is neither text nor a number" in read(tmp_path, task, [{**ROWS[0], "human": None}]).errors[0].detail
+    for id in (None, " ", True, 1.5):
+        detail = read(tmp_path, task, [{**ROWS[0], "human": id}]).errors[0].detail
+        assert f"rows.jsonl: the id {id!r} is blank, or neither text nor a whole number" in detail
 
 
 @pytest.mark.parametrize(("seconds", "refused"), [(0.001, 0), (3600, 0), (0, 1), (3600.5, 1)])

@@ -25,8 +25,9 @@ def find_runs(paths: Iterable[Path], unread: list[str] | None = None) -> list[Ru
     """
     found = []
     for path in paths:
+        skipped = len(unread or ())
         runs = [*_below(path, unread)] if path.is_dir() else [read_run(path)]
-        if not runs and not unread:
+        if not runs and len(unread or ()) == skipped:
             raise UsageError(f"{path}: no {BOARD} in this folder")
         found += runs
     return found

@@ -76,6 +76,16 @@ def test_a_run_that_comes_twice_counts_once_and_a_torn_board_is_named(lmeval: Lm
     assert ": the same run as " in out
 
 
+def test_a_folder_without_a_board_is_refused_beside_one_with_a_torn_board(
+    lmeval: Lmeval, boards: Path, tmp_path: Path
+) -> None:
+    (boards / "torn").mkdir()
+    (boards / "torn/leaderboard.json").write_text("{")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert f"{empty}: no leaderboard.json in this folder" in lmeval("history", boards, empty)[2]
+
+
 def test_a_run_that_lacks_examples_says_so_and_a_ledger_is_read_as_a_board(
     lmeval: Lmeval, stub_project: Path, evaluate: Evaluate
 ) -> None:

@@ -77,7 +77,7 @@ class Clients:
 
     def _as_named(self, taken: Generate, limit: str) -> Generate:
         """Return a request without the adapter's defaults, and with the client's field for the token limit."""
-        options: dict[str, object] = {"temperature": None} if "temperature" in self._unnamed else {}
+        options: dict[str, object] = dict.fromkeys(self._unnamed - {"max_tokens_field"})
         if limit and "max_tokens_field" in self._unnamed and taken.max_tokens is not None:
             options |= {"max_tokens": None, limit: taken.max_tokens}
         return replace(taken, options={**options, **taken.options}) if options else taken

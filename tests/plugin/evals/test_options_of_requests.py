@@ -45,6 +45,24 @@ def test_a_request_is_sent_as_the_client_made_it(app: App) -> None:
     assert {"max_tokens": {"7": 1}} == app.row()["options"]
 
 
+def test_an_own_adapter_gets_none_for_each_unnamed_option_that_a_request_does_not_set(project: Project) -> None:
+    project.copy("models_by_request")
+    project.edit("test_app.py", "range(12)", "range(1)")
+    project.edit("app.py", ASKED, f'{ASKED}, "seed": 7')
+    (project.path / "own.py").write_text(
+        "from pathlib import Path\n"
+        "from pytest_lmeval import Completion\n"
+        "class Model:\n"
+        "    name, request_options = 'own', ('seed', 'top_p')\n"
+        "    unnamed_options = frozenset(request_options)\n"
+        "    async def complete(self, request):\n"
+        "        Path('options.txt').write_text(repr(sorted(request.options.items())))\n"
+        "        return Completion('1')\n"
+    )
+    assert 0 == project.run_pytest("test_app.py", "--lm-adapter=own:Model").ret
+    assert "[('seed', 7), ('top_p', None)]" == (project.path / "options.txt").read_text()
+
+
 def test_the_runs_own_requests_have_the_adapters_temperature(app: App) -> None:
     app.project.edit("test_app.py", "app.answer(row", "lm.ask(row")
     app.project.edit("test_app.py", '["question"])', '["question"]).text')

@@ -12,7 +12,6 @@ from pytest_lmeval.numbers import is_number
 from pytest_lmeval.sandbox import Limits
 from pytest_lmeval.types import Score
 
-_USUAL_TIMEOUT_S = 60.0
 _RUNNER = """
 import sys as _sys, unittest as _unittest
 _found = _unittest.defaultTestLoader.loadTestsFromModule(_sys.modules["__main__"])
@@ -30,7 +29,7 @@ def prints_true(program: str, sandbox: Any) -> Score:
 
 def check_unittests(context: Extras) -> None:
     """Raise RecordRefused unless ``test_code`` is source code and ``benchmark_timeout`` a number of seconds above 0."""
-    code, limit = context["test_code"], context.get("benchmark_timeout", _USUAL_TIMEOUT_S)
+    code, limit = context["test_code"], context.get("benchmark_timeout", LONGEST_TIMEOUT_S)
     if not isinstance(code, str) or not code.strip():
         raise RecordRefused("bad_type", "test_code", f"expected unittest source, got {code!r:.80}")
     if not is_number(limit) or limit <= 0:
@@ -39,6 +38,6 @@ def check_unittests(context: Extras) -> None:
 
 def passes_unittests(program: str, context: Extras, sandbox: Any) -> Score:
     """Return 1.0 if the unittest source ``test_code`` passes in the program's process, or else 0.0."""
-    cpu_s = min(LONGEST_TIMEOUT_S, float(context.get("benchmark_timeout", _USUAL_TIMEOUT_S)))
+    cpu_s = min(LONGEST_TIMEOUT_S, float(context.get("benchmark_timeout", LONGEST_TIMEOUT_S)))
     run = sandbox.script(f"{program}\n\n{context['test_code']}\n{_RUNNER}", Limits(cpu_s=cpu_s))
     return all_or_nothing(run, run.status == "pass", forgeable=True)

@@ -165,7 +165,7 @@ class CodeExecutionPassAtOne:
     ``check(candidate)``. Test cases may also be ``[arguments..., expected]`` lists or ``{"input", "output"}`` objects
     for the function ``entry_point``. ``timeout_s`` is the limit in CPU seconds, 3 by default. Instead of
     ``test_cases``, the context may have ``test_code``, unittest source that runs after the program, and
-    ``benchmark_timeout``.
+    ``benchmark_timeout``, at most 30 CPU seconds of which have an effect.
     """
 
     NAME = "code_pass_at_one"

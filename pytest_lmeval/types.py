@@ -19,6 +19,7 @@ from pytest_lmeval.compact_json import compact_encoder
 from pytest_lmeval.extra import going_back
 from pytest_lmeval.formatters import concatenation, joined
 from pytest_lmeval.frozen import dataclass
+from pytest_lmeval.numbers import is_count
 from pytest_lmeval.text import printable
 
 OVERALL = "overall"
@@ -244,6 +245,15 @@ class Media:
         kind = next(name for name in MEDIA_KINDS if name in fields)
         known: Any = {name: fields[name] for name in ("type", "sha256", "size", "detail") if name in fields}
         return cls(**{"kind": kind, "type": "", "sha256": "", "size": 0, "source": fields[kind], **known})
+
+
+def is_media(part: Any) -> bool:
+    """Return True if ``part`` has the form that :meth:`Media.to_json` returns."""
+    if not isinstance(part, dict):
+        return False
+    texts = [part[name] for name in (*MEDIA_KINDS, "type", "sha256", "detail") if name in part]
+    is_named = any(name in part for name in MEDIA_KINDS) and is_count(part.get("size", 0))
+    return is_named and all(isinstance(text, str) for text in texts)
 
 
 @dataclass(frozen=True, slots=True)

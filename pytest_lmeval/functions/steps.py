@@ -9,7 +9,7 @@ from typing import Any
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import CALLED, shown_name, steps_of
 from pytest_lmeval.numbers import sound_amounts, total_usage
-from pytest_lmeval.types import COST_UNKNOWN, Completion, Media
+from pytest_lmeval.types import COST_UNKNOWN, Completion, Media, is_media
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost")
 _SHOWN = 5
@@ -117,10 +117,6 @@ def _line(step: Mapping[str, Any]) -> str:
 
 def _part(part: Any) -> str:
     """Return a part of a message as text; replace a medium with its placeholder."""
-    if isinstance(part, str):
-        return part
-    from pytest_lmeval.records.recorded import is_media
-
     return str(Media.from_json(part) if is_media(part) else part)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_lmeval.leaderboard.details import is_function, shown_response, steps_of
 from pytest_lmeval.leaderboard.explained import shown_output, wanted_of, worst_repeat
-from pytest_lmeval.types import Completion, ExampleResult
+from pytest_lmeval.types import Completion, ExampleResult, Media, is_media
 
 QUESTIONS = ("question", "prompt", "input", "query", "text", "instruction", "message", "problem", "q")
 """The usual names of a column with questions, the most usual first."""
@@ -64,8 +64,15 @@ def _first_request(result: ExampleResult) -> str:
 def _last_message(messages: Any) -> str:
     """Return the text of the user's last message, or ""; the messages that a step recorded may be malformed."""
     given = messages if isinstance(messages, list) else []
-    said = (each.get("content") for each in given if isinstance(each, Mapping) and each.get("role") == "user")
-    return next((text for text in reversed([*said]) if isinstance(text, str)), "")
+    said = [_words(each.get("content")) for each in given if isinstance(each, Mapping) and each.get("role") == "user"]
+    return next((text for text in reversed(said) if text.strip()), "")
+
+
+def _words(content: Any) -> str:
+    """Return a message's content as text, with a placeholder for each medium."""
+    parts = content if isinstance(content, list) else [content]
+    texts = [str(Media.from_json(part)) if is_media(part) else part for part in parts]
+    return "\n".join([text for text in texts if isinstance(text, str)])
 
 
 def _last_paragraph(prompt: str) -> str:

@@ -15,7 +15,6 @@ from pytest_lmeval.leaderboard.rows import TaskInfo
 from pytest_lmeval.numbers import is_count, is_number
 from pytest_lmeval.records.answers import recorded_answer
 from pytest_lmeval.types import (
-    MEDIA_KINDS,
     WITHOUT_SCORE,
     ExampleAnswer,
     ExampleOutcome,
@@ -23,6 +22,7 @@ from pytest_lmeval.types import (
     ExampleResult,
     Message,
     Status,
+    is_media,
 )
 
 _Kind = tuple[Callable[[Any], bool], str]
@@ -106,15 +106,6 @@ def _is_message(fields: Any) -> bool:
         content = "" if media and all(map(is_media, media)) else None
     texts = (fields.get("role"), content, fields.get("tool_call_id", ""))
     return all(isinstance(text, str) for text in texts) and isinstance(calls, list) and all(map(_is_call, calls))
-
-
-def is_media(part: Any) -> bool:
-    """Return True if ``part`` has the form that :meth:`~pytest_lmeval.types.Media.to_json` returns."""
-    if not isinstance(part, dict):
-        return False
-    texts = [part[name] for name in (*MEDIA_KINDS, "type", "sha256", "detail") if name in part]
-    is_named = any(name in part for name in MEDIA_KINDS) and is_count(part.get("size", 0))
-    return is_named and all(isinstance(text, str) for text in texts)
 
 
 def _is_call(call: Any) -> bool:

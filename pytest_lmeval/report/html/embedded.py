@@ -17,8 +17,7 @@ from pytest_lmeval.errors import RequestRefused
 from pytest_lmeval.media import read
 from pytest_lmeval.media.content import OF_KIND, type_of
 from pytest_lmeval.media.stripped import without_metadata
-from pytest_lmeval.records.recorded import is_media
-from pytest_lmeval.types import Media
+from pytest_lmeval.types import Media, is_media
 
 MOST_BYTES = 200_000
 """The maximum size of an embedded file in bytes."""

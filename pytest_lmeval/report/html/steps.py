@@ -8,7 +8,7 @@ from typing import Any
 from pytest_lmeval.compact_json import encode
 from pytest_lmeval.leaderboard.details import DECIDED_BY, DURATION, FUNCTION, OUTPUT, WHY, shown_name
 from pytest_lmeval.text import LONGEST_SHOWN, cut
-from pytest_lmeval.types import ExampleResult
+from pytest_lmeval.types import ExampleResult, is_media
 
 MOST_STEPS = 2_000
 """The maximum number of a repeat's steps on the page, half of them from the start and half from the end."""
@@ -133,11 +133,7 @@ def _is_conversation(value: Any) -> bool:
 
 
 def _has_media(content: Any) -> bool:
-    if not isinstance(content, list):
-        return False
-    from pytest_lmeval.records.recorded import is_media
-
-    return all(isinstance(part, str) or is_media(part) for part in content)
+    return isinstance(content, list) and all(isinstance(part, str) or is_media(part) for part in content)
 
 
 def _cut(content: str | Sequence[Any], longest: int) -> Any:

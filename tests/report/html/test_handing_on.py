@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
 
+from pytest_lmeval.leaderboard.asked import QUESTIONS, asked
 from pytest_lmeval.report.html import write_report
 from tests.conftest import MadeOnce
 from tests.report.html.browser import Browser
 from tests.report.html.samples import board_of, function_result, result
+from tests.report.html.test_report import PAGE
 
-# The row of an eval function, what its first request asked, and what of these is the question.
+# The row of an eval function, the input of its first request, and the question that is one of these.
 _ASKED = (
     ('{"q": "of the row"}', None, "of the row"),
     ('{"id": "a", "prompt": " ", "input": "in"}', None, "in"),
-    ('{"id": "a", "q": 3}', None, '{"id": "a", "q": 3}'),
+    ('{"id": "a", "q": 3}', None, "3"),
+    ('{"problem": "second", "Text": "first"}', None, "first"),
+    ('{"question": ["no text"], "q": "a text"}', None, "a text"),
     ("not a row of JSON", None, "not a row of JSON"),
-    ('{"q": "of the row"}', "asked", "asked"),
+    ('{"q": "of the row"}', "asked", "of the row"),
+    ("{}", "asked", "asked"),
+    ("{}", [{"role": "user", "content": ["with", {"image": "a.png"}, "words"]}], "with\n[image a.png]\nwords"),
+    ("{}", [{"role": "user", "content": "first"}, {"role": "user", "content": [{"type": "image"}]}], "first"),
     ("{}", [{"role": "user", "content": "first"}, {"role": "user", "content": "last"}], "last"),
     ("{}", [{"role": "user", "content": "said"}, {"role": "tool", "content": "3"}], "said"),
     ('{"q": "of the row"}', [{"role": "user", "content": [{"type": "image"}]}], "of the row"),
@@ -47,16 +55,19 @@ def page(made_once: MadeOnce) -> Path:
     return made_once("handed-on", _written) / "page.html"
 
 
-def test_the_question_is_what_a_user_asked_first_else_what_the_row_has(browser: Browser, tmp_path: Path) -> None:
+def test_the_question_is_that_of_other_reports_else_the_row(browser: Browser, tmp_path: Path) -> None:
     results = [
         function_result(
-            str(place), {"steps": [{"kind": "tool", "input": "x"}, {"kind": "request", "input": asked}]}, prompt=row
+            str(place), {"steps": [{"kind": "tool", "input": "x"}, {"kind": "request", "input": given}]}, prompt=row
         )
-        for place, (row, asked, _) in enumerate(_ASKED)
+        for place, (row, given, _) in enumerate(_ASKED)
     ]
     write_report(tmp_path / "page.html", board_of(results), results)
     browser.open(tmp_path / "page.html", "#/all")
-    assert [question for *_, question in _ASKED] == browser.texts(".examples th .of + .gist")
+    questions = [question for *_, question in _ASKED]
+    assert questions == [asked(result) or result.prompt for result in results]
+    assert [" ".join(question.split()) for question in questions] == browser.texts(".examples th .of + .gist")
+    assert f"const QUESTIONS = {json.dumps(QUESTIONS)};" in (PAGE / "answer.js").read_text("ascii")
 
 
 def _saved(browser: Browser, folder: Path, name: str) -> list[list[str]]:

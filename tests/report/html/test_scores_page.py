@@ -57,7 +57,7 @@ def test_scores_by_name_reasons_and_changed_outputs_are_where_a_reviewer_looks(
     assert "names a <colour>" in shown
     assert "a bus that is red" in shown
     assert ["Question", "Scores"] == browser.texts(".detail h3")[:2]
-    assert ["say: a car that is red", "say: car"] == browser.texts(".examples th > a + .gist")
+    assert ["a car that is red", "car"] == browser.texts(".examples th > a + .gist")
     # The first of each is in the legend.
     for tag, words in (("del", ["car"]), ("ins", ["bus"])):
         assert words == browser.js(

@@ -9,7 +9,7 @@ function part(title, content) {
 
 // The question as text: the user's last message, or the end of a prompt without roles.
 function questionText(example) {
-  const asked = askedBy(example);
+  const asked = askedOf(example);
   if (asked) return asked;
   const message = (messagesOf(example) || []).findLast((one) => one.role === "user");
   if (message) return wordsOf(message.content);
@@ -18,27 +18,35 @@ function questionText(example) {
   return last.length < SHORTEST_QUESTION ? parts.slice(-2).join("\n") : last;
 }
 
-const ASKED = ["question", "q", "prompt", "input"];
+// The usual names of a column with questions, as in other reports.
+const QUESTIONS = ["question", "prompt", "input", "query", "text", "instruction", "message", "problem", "q"];
 
-function askedBy(example) {
-  const asked = askedContent(example);
-  return asked && wordsOf(asked);
-}
-
-// The question of a function: the user's last message in its first request, or else a text of its row; null if unknown.
-function askedContent(example) {
+// The question of a function, as in other reports: a value of its row, or else the text of its first request.
+function askedOf(example) {
   const first = example.columns ? example.columns.find(Boolean) : example;
   if (!first.runs) return null;
-  const request = (first.runs[0].steps || []).find((step) => step.kind === "request" && step.input !== undefined);
-  const said = request && Array.isArray(request.input) ? (request.input.findLast((one) => one && one.role === "user") || {}).content : (request || {}).input;
-  const row = parsedRow(first.prompt || example.prompt || "") || {};
-  const texts = [said, ...ASKED.map((name) => (Object.hasOwn(row, name) ? row[name] : null))];
-  return texts.find((content) => isContent(content) && wordsOf(content).trim()) || null;
+  const row = Object.entries(parsedRow(first.prompt || example.prompt || "") || {});
+  const named = Object.fromEntries(row.map(([name, value]) => [name.toLowerCase(), value]));
+  const isText = (value) => ["string", "number"].includes(typeof value) && String(value).trim();
+  const column = QUESTIONS.find((name) => isText(named[name]));
+  return column ? String(named[column]) : askedContents(first).map(textIn).findLast((text) => text.trim()) || null;
 }
 
+// The user's messages in the first request of a function.
+function askedContents(result) {
+  const { input } = (result.runs[0].steps || []).find((step) => KINDS[step.kind] === "model" && step.input !== undefined) || {};
+  return Array.isArray(input) ? input.filter((one) => one && one.role === "user").map((one) => one.content) : [input];
+}
+
+const textIn = (content) => wordsOf([content].flat().filter((part) => isContent([part])));
+
+// The last user message with its media, or else the question as text.
 function questionBlock(example) {
-  const asked = askedContent(example);
-  return typeof asked === "string" ? foldedHead(asked, "The question before this") : asked && contentBlock(asked);
+  const first = example.columns ? example.columns.find(Boolean) : example;
+  const content = first.runs && askedContents(first).pop();
+  if (isContent(content) && [content].flat().some(kindOf)) return contentBlock(content);
+  const asked = askedOf(example);
+  return asked && foldedHead(asked, "The question before this");
 }
 
 // The answer as read from the output; null if no answer is recorded.

@@ -46,8 +46,8 @@ LUCK = 8
 # Lines of a folder, those beneath it included: docs/decisions/harness.md says what they are.
 # Functions that return other names, and values that only an aggregation uses, took 100 lines. Task folders that people
 # share took 300: kinds of data files, methods of rows, several folders, imports beside a module, filters by name.
-# Images of documents took 100.
-LINES = {"formats/harness": 3320}
+# Images of documents took 100, clearer docstrings 20.
+LINES = {"formats/harness": 3340}
 MOST_METHODS = 20
 METHODS: dict[str, int] = {}
 MOST_FIELDS = 20

@@ -602,10 +602,10 @@ class ExampleAnswer:
     ``cut_off`` is True if an answer hit the token limit, or consists only of thoughts. If a response took several
     requests, ``exchanges`` records all requests and answers; see :mod:`~pytest_lmeval.records.answers`. ``usage`` sums
     up the known ``prompt_tokens``, ``completion_tokens`` and ``cost``. If only some requests report a cost, ``usage``
-    also has the key COST_UNKNOWN. ``request_ms`` lists the durations of several requests. ``ttft_ms`` lists the times
-    to the first token. ``cached`` counts the answers from the cache, which cost nothing and have no durations.
-    ``served_by`` maps the server's name for each model to a number of answers. ``adapter_key`` distinguishes a
-    project's adapters with the same name, which must not share answers.
+    also has the key COST_UNKNOWN. ``request_ms`` lists the duration of each request in milliseconds, if there are
+    several. ``ttft_ms`` lists the times to the first token. ``cached`` counts the answers from the cache, which cost
+    nothing and have no durations. ``served_by`` maps the server's name for each model to a number of answers.
+    ``adapter_key`` distinguishes a project's adapters with the same name, which must not share answers.
     """
 
     outputs: tuple[str, ...] = ()

@@ -29,11 +29,11 @@ class TaskChange:
 
     ``old`` and ``new`` are the mean scores of the pairs (overall, unweighted means over tasks), and ``change`` is the
     difference. ``p`` is the one-sided mid-p value of the test for a drop. ``p_adjusted`` corrects p for all tests of
-    the run and for the number of models, so that it can be compared with alpha. ``p_alone`` is the value of
-    ``p_adjusted`` in a run of one model. ``interval`` bounds the change; ``level`` is the error probability of each
-    bound. The interval excludes 0 if and only if the test finds a change. ``detectable`` is the smallest drop that the
-    test detects with 80 % power. ``worse`` counts the pairs that passed only before, and ``better`` counts the pairs
-    that pass only now. ``exact`` is False if p is an approximation. ``decided_by`` is ``strict`` or ``exact`` if single
+    the run and for the number of models, so that it can be compared with alpha. ``p_alone`` is the ``p_adjusted`` of a
+    run with only this model. ``interval`` bounds the change; ``level`` is the error probability of each bound. The
+    interval excludes 0 if and only if the test finds a change. ``detectable`` is the smallest drop that the test
+    detects with 80 % power. ``worse`` counts the pairs that passed only before, and ``better`` counts the pairs that
+    pass only now. ``exact`` is False if p is an approximation. ``decided_by`` is ``strict`` or ``exact`` if single
     examples make the change a regression, and empty if the test decides. The verdict on a task without pairs is
     ``uncompared``.
     """
@@ -130,7 +130,7 @@ class _Family:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """The result of a test after its adjustment; ``p_alone`` is the value of ``p`` in a run of one model.
+    """The result of a test after its adjustment; ``p_alone`` is the ``p`` of a run with only this model.
 
     ``is_shown`` is True if the change is significant. The interval excludes 0 if and only if ``is_shown`` is True.
     """

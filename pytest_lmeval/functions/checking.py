@@ -38,7 +38,7 @@ class FoundFunction:
     unchecked: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the function in the format of ``validate --format json``, with a key from version 0.1."""
+        """Return the function in the format of ``validate --format json``, with the field names of version 0.1."""
         fields = asdict(self)
         return {**fields, "untold": fields.pop("unchecked")}
 

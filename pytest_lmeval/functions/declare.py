@@ -105,10 +105,10 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one per property of a tas
     default the first score that the function records. ``threshold`` is the score in [0, 1] that an example must reach,
     by default 1, and ``min_score`` is the score that the task must reach. Each of ``threshold`` and ``min_score`` is a
     number for the decisive score, or a mapping from names of scores to numbers. With a mapping, an example must record
-    all scores in the mapping, and passes if each score reaches its threshold. ``timeout`` limits the time of each call
-    of the function, in seconds. If ``threads`` is true, a ``def`` function runs in threads, several examples at a time;
-    the default is the ini option ``lm_threads``. ``tags`` are words that select examples, for example with ``-m``.
-    ``metadata`` sets keys of every example, such as ``must_pass`` or ``cluster``.
+    all scores in the mapping, and passes if each score reaches its threshold. ``timeout`` is the time limit in seconds
+    for each call of the function. If ``threads`` is true, a ``def`` function runs in threads, several examples at a
+    time; the default is the ini option ``lm_threads``. ``tags`` are words that select examples, for example with
+    ``-m``. ``metadata`` sets keys of every example, such as ``must_pass`` or ``cluster``.
 
     ``repeats`` is the number of runs of each example, and overrides ``--lm-repeats``. With ``passes``, an example
     passes if at least ``passes`` of its repeats pass; its score is still the mean of all repeats.
@@ -329,7 +329,7 @@ class DataRows(NamedTuple):
 def rows_of(task: EvalFunction, folder: Path) -> DataRows:
     """Return the rows of ``task``; ``folder`` is the folder of the test file.
 
-    The field ``id``, a text or a whole number, is the id of a row. If no row has this field, the numbers of the rows,
+    The field ``id``, a text or a whole number, is the id of a row. If no row has this field, the rows' numbers, counted
     from 1, are their ids. Raises BadTaskFile for missing, unreadable or empty data, for a row that is not a mapping,
     and for an invalid or duplicate id.
     """

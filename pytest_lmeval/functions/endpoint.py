@@ -307,7 +307,7 @@ def _expected(paths: ForwardPaths, path: str) -> str:
     from pytest_lmeval.functions.clients.interfaces import KNOWN, MESSAGES
 
     if path == MESSAGES:
-        return "Anthropic's interface needs an anthropic: adapter"
+        return "Anthropic's interface needs the adapter anthropic:, or replay: for a recorded run"
     known = [*(f"POST {path}" for path in KNOWN), *paths.known]
     return f"expected {', '.join(known)}; ini lm_forward_paths names more"
 

@@ -63,11 +63,11 @@ class Language(Enum):
 class BaseTask(Generic[SubjectT]):
     """A task over the items of a dataset; a subclass without a ``NAME`` is only a base class for other tasks.
 
-    ``DATASET_PATH`` is a ``.jsonl``, ``.csv`` or ``.parquet`` file, or a folder with one file per split, relative to
-    the task file. ``DATASET_PATH`` may also be the name of a dataset on the hub. ``METRICS`` lists metrics; the first
-    metric decides if an example passes. ``SUBJECTS`` lists the subjects to use: a run skips items of other subjects,
-    and draws few-shot examples from the item's subject. A task without subjects sets ``[NO_SUBJECT]``. ``THRESHOLD``
-    replaces the metric's threshold.
+    ``DATASET_PATH`` is the path, relative to the task file, of a ``.jsonl``, ``.csv`` or ``.parquet`` file, or of a
+    folder with one file per split. ``DATASET_PATH`` may also be the name of a dataset on the hub. ``METRICS`` lists
+    metrics; the first metric decides if an example passes. ``SUBJECTS`` lists the subjects to use: a run skips items of
+    other subjects, and draws few-shot examples from the item's subject. A task without subjects sets ``[NO_SUBJECT]``.
+    ``THRESHOLD`` replaces the metric's threshold.
 
     While a method runs, ``item["subject"]`` is the item's subject, and ``self.dataset[split]`` has the split's items of
     that subject. ``self.num_fewshot`` is the number of few-shot examples. ``self.rnd`` is ``random.Random(1234 +

@@ -101,7 +101,7 @@ def _left_alone(source: TaskSource) -> LoadedFile:
 
 
 def _meant(word: str, keys: Iterable[str] = ROOT_KEYS) -> str:
-    """Return the root key that ``word`` probably means, or ""."""
+    """Return the key in ``keys`` that ``word`` probably means, or ""."""
     # Require more similarity than other hints, since files of other programs have keys such as "description".
     return next((key for key in keys if SequenceMatcher(None, word, key).ratio() > _NEAR), "")
 

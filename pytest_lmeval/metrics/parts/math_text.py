@@ -85,7 +85,7 @@ def has_open_box(text: str) -> bool:
 
 
 def _braced_end(text: str) -> str:
-    r"""Return the last characters of ``text``, with braces after each ``\boxed``."""
+    r"""Return the last ``LONGEST`` characters of ``text``, with ``\boxed 5`` rewritten as ``\boxed{5}``."""
     end = text[-LONGEST:]
     return _UNBRACED.sub(lambda match: f"\\{match[1]}{{{match[2]}}}" if match[2] else f"\\{match[1]}", end)
 

@@ -120,7 +120,7 @@ class Starter:
 def needs_of(item: pytest.Item, safe: Sequence[str]) -> FixtureNeeds:
     """Return the fixtures that an item needs; all items of its function need the same fixtures.
 
-    ``safe`` names the fixtures of function or class scope that the project allows to exist several times at once.
+    ``safe`` names the fixtures of function, class or package scope that may exist several times at once.
     """
     if any(item.get_closest_marker(name) is not None for name in _SKIPS):
         return FixtureNeeds(reason="marked", silent=True)

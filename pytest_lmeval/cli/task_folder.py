@@ -64,17 +64,21 @@ class Project:
         path = Path(key)
         if path.suffix in self.registry.formats and path.is_file():
             return next(iter(self.files([path])))
-        files = list(self.files())
-        for attribute in ("key", "name"):
-            found = [file for file in files if getattr(file, attribute) == key]
+        known: set[str] = set()
+        for what, names in self._names(list(self.files())):
+            found = [file for name, file in names if name == key]
             if len(found) > 1:
-                raise UsageError(f"{key!r} is the {attribute} of {' and '.join(str(file.path) for file in found)}")
+                raise UsageError(f"{key!r} is {what} {' and '.join(str(file.path) for file in found)}")
             if found:
                 return found[0]
-        tasks = {task.name: file for file in files for task in self.load(file, is_named=False).tasks}
-        if key in tasks:
-            return tasks[key]
-        raise UnknownName("task", key, {name for file in files for name in (file.key, file.name) if name} | {*tasks})
+            known |= {name for name, _ in names if name}
+        raise UnknownName("task", key, known)
+
+    def _names(self, files: Sequence[FoundFile]) -> Iterator[tuple[str, list[tuple[str, FoundFile]]]]:
+        """Yield the names by which a user may choose a file, in the order that decides; only the last loads files."""
+        yield "the key of", [(file.key, file) for file in files]
+        yield "the name of", [(file.name, file) for file in files]
+        yield "a task of", [(task.name, file) for file in files for task in self.load(file, is_named=False).tasks]
 
     def declarative(self, key: str) -> FoundFile:
         """Return the file of a declarative task; raise UsageError for any other kind of task."""

@@ -152,3 +152,18 @@ def test_a_task_that_is_not_there_is_a_usage_error(lmeval: Lmeval) -> None:
     assert "unknown task 'the-frist'; did you mean 'the-first'?" in err
     assert 2 == lmeval("test", "the-first", "--lm-adapter=no-such")[0]
     assert "c.yaml: cannot be read" in lmeval("test", "the-choice", "--config=c.yaml", "--lm-adapter=toy")[2]
+
+
+def test_a_task_that_two_files_have_is_refused_by_its_name(lmeval: Lmeval, tmp_path: Path) -> None:
+    (tmp_path / "data/sums.jsonl").write_text('{"q": "1 + 1", "a": "2"}\n')
+    for name in ("task_one.py", "task_two.py"):
+        (tmp_path / "tasks" / name).write_text(
+            "from pytest_lmeval.tasks import *\n"
+            "class Sums(BaseTask):\n"
+            "    NAME, DATASET_PATH, SUBJECTS = 'Sums', '../data/sums.jsonl', [NO_SUBJECT]\n"
+            "    RESPONSE_TYPE, METRICS, SAMPLE_SPLIT = ResponseType.COMPLETION, [AccuracyCompletion], 'train'\n"
+            "    def _get_instruction_text(self, item): return item['q']\n"
+            "    def _get_ground_truth(self, item): return item['a']\n"
+        )
+    err = lmeval("test", "Sums", "--lm-adapter=toy")[2]
+    assert "'Sums' is a task of tasks/task_one.py and tasks/task_two.py" in err

@@ -125,11 +125,11 @@ WORTH_A_PROCESS = 32
 At a lower concurrency, messages between processes cost more than sharing an interpreter with the items.
 """
 THINK_TAGS = ("<think>", "</think>")
-"""The tags most reasoning models write around their thoughts."""
+"""The tags that most reasoning models write around their thoughts."""
 
 
 def think_tags(text: str) -> tuple[str, str] | None:
-    """Parse ``OPEN,CLOSE``, the tags around a model's thoughts; return None for the text ``none``."""
+    """Parse ``OPEN,CLOSE``, the tags around a model's thoughts; return None for ``none``."""
     if text == "none":
         return None
     start, _, end = text.partition(",")

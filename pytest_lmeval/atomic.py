@@ -57,7 +57,7 @@ def is_stream(path: Path) -> bool:
 
 
 def link_target(path: Path) -> Path:
-    """Return the target of a link, even if the target is missing; return any other path unchanged."""
+    """Return the target of a link, even if it is missing; return any other path unchanged."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 

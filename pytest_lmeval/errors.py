@@ -55,13 +55,13 @@ class UnknownName(UsageError):
 
     def __init__(self, kind: str, name: str, choices: Iterable[str], remedy: str = "") -> None:
         known = sorted(choices)
-        # A name with its own remedy is no misspelling of another name.
+        # A name with its own remedy is not a misspelling of another name.
         near = f"; {remedy}" if remedy else nearest(name, known)
         super().__init__(f"unknown {kind} {name!r}{near} (choices: {', '.join(known)})")
 
 
 class BadTaskFile(LmevalError):
-    """A task file cannot run; each line of the message is one fault, often ``path:line: rule field: detail``."""
+    """A task file is unusable; each line of the message is one error, often ``path:line: rule field: detail``."""
 
 
 class RecordRefused(LmevalError):
@@ -78,10 +78,10 @@ class RecordRefused(LmevalError):
 class AdapterError(LmevalError):
     """The adapter raised an exception, or returned something other than a response.
 
-    Errors with the same cause may have different messages, but their ``cause`` is equal. ``retries`` counts the
-    attempts before the last attempt. ``status`` is the HTTP status of the server's reply, or 0 if there was no reply.
-    ``said`` holds the message, type, code and param of the server's error object. ``together`` is the number of
-    requests in the call that raised the error, or 0 if no call raised it.
+    Errors with the same cause may have different messages, but the same ``cause``. ``retries`` counts the attempts
+    before the last one. ``status`` is the HTTP status of the server's reply, or 0 if there was no reply. ``said`` holds
+    the message, type, code and param of the server's error object. ``together`` is the number of requests in the call
+    that raised the error, or 0 if no call raised it.
     """
 
     cause = ""

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from pytest_lmeval.types import Message
 
 CALLS, ALWAYS, NEVER = THOUGHTS_BACK = ("calls", "always", "never")
-"""The choice of answers whose thoughts go back to the server: answers with tool calls, all answers, or no answers."""
+"""The answers whose thoughts go back to the server: answers with tool calls, all answers, or no answers."""
 AS_THOUGHTS = ("reasoning_content", "reasoning")
-"""Fields of an answer that servers use for its thoughts, the most frequent first."""
+"""The answer fields that servers use for thoughts, most frequent first."""
 BLOCKS = "thinking_blocks"
-"""The field with the signed thoughts of Anthropic's models."""
+"""The field with the signed thoughts of Anthropic models."""
 OF_MESSAGES = frozenset({f"messages[].{BLOCKS}", "messages[].tool_calls[].caller"})
 """The fields that exist in Anthropic's Messages interface."""
 _OF_THOUGHTS = frozenset({*AS_THOUGHTS, BLOCKS, "reasoning_details"})
@@ -36,7 +36,7 @@ Fields = dict[str, object]
 
 
 class Extra(NamedTuple):
-    """The parts of a text from :func:`packed`."""
+    """The parts of the text that :func:`packed` returns."""
 
     message: Fields
     calls: Sequence[Fields]
@@ -45,7 +45,7 @@ class Extra(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Extra:
-        """Parse a text from :func:`packed`; for "", return empty parts."""
+        """Parse text from :func:`packed`; for "", return empty parts."""
         found = json.loads(text) if text else {}
         return cls(found.get("message", {}), found.get("calls", []), found.get("kept", {}), found.get("usage", {}))
 
@@ -63,7 +63,7 @@ def packed(
 
 
 def is_packed(value: object) -> bool:
-    """Return True for a text from :func:`packed`, in which redaction must mask only long secrets."""
+    """Return True for text from :func:`packed`, in which redaction must mask only long secrets."""
     return isinstance(value, str) and value.startswith(_BEGINNINGS)
 
 
@@ -119,26 +119,26 @@ def of_call(call: object) -> Fields:
 def of_answer(fields: Fields, calls: Sequence[Fields], usage: Fields, thoughts_back: str) -> str:
     """Pack an answer's unknown fields; ``thoughts_back`` and ``calls`` decide which fields go back to the server.
 
-    The fields go back to the server if the answer has calls, or if ``thoughts_back`` is ``always``. If
-    ``thoughts_back`` is ``never``, fields with thoughts do not go back to the server.
+    They go back if the answer has calls, or if ``thoughts_back`` is ``always``. If it is ``never``, fields with
+    thoughts do not go back.
     """
     goes_back = bool(calls) or thoughts_back == ALWAYS
     left = _OF_THOUGHTS if thoughts_back == NEVER else ()
     back = {name: value for name, value in fields.items() if goes_back and name not in left}
     kept = {name: value for name, value in fields.items() if name not in back}
-    # A client gets the thoughts under this name in any case.
+    # A client always receives the thoughts under this name.
     kept = {} if kept == {AS_THOUGHTS[0]: None} else kept
     return packed(back, calls, kept, usage)
 
 
 def going_back(text: str, thoughts: str) -> str:
-    """Pack the fields of an answer that go back to the server."""
+    """Pack the answer fields that go back to the server."""
     extra = Extra.of(text)
     return packed(_filled(extra.message, thoughts), extra.calls)
 
 
 def for_client(text: str, thoughts: str) -> str:
-    """Pack the fields of an answer that an application's client receives and may send back."""
+    """Pack the answer fields that an application's client receives and may send back."""
     extra = Extra.of(text)
     return packed(_filled({**extra.kept, **extra.message}, thoughts), extra.calls)
 
@@ -204,16 +204,16 @@ def lacks_thoughts(talk: Sequence[Message]) -> bool:
 
 
 def accumulate(held: Fields, piece: Mapping[str, object]) -> None:
-    """Add the fields of a streamed piece to ``held``: join texts and lists, and merge objects."""
+    """Add the fields of a streamed piece to ``held``: concatenate strings and lists, and merge objects."""
     for name, value in piece.items():
         before = held.get(name)
         if isinstance(before, dict) and isinstance(value, dict):
             accumulate(before, value)
         elif (isinstance(before, list) and isinstance(value, list)) or (
-            # Some servers repeat a text with every piece.
+            # Some servers repeat the text in every piece.
             isinstance(before, str) and isinstance(value, str) and before != value
         ):
-            held[name] = before + value  # type: ignore[operator]  # both are texts, or both are lists
+            held[name] = before + value  # type: ignore[operator]  # both are strings, or both are lists
         else:
             held[name] = value
 

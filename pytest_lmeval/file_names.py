@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 LONGEST = 200
-"""The maximum length of a name in characters; it leaves space for a number, a prefix and a suffix up to 255."""
+"""The maximum length of a name in characters; it leaves room for a number, a prefix and a suffix within 255."""
 _OTHERS = re.compile(r"[^A-Za-z0-9_-]+")
 _OTHERS_BUT_DOTS = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -14,8 +14,8 @@ _OTHERS_BUT_DOTS = re.compile(r"[^A-Za-z0-9._-]+")
 def safe_name(text: str, usual: str, *, dots: bool = False) -> str:
     """Return ``text`` as a file name without suffix, or ``usual`` if no character remains.
 
-    Hyphens replace all characters except ASCII letters, digits and ``_``. If ``dots`` is True, the name keeps dots, but
-    not at its ends.
+    Hyphens replace all characters except ASCII letters, digits and ``_``. If ``dots`` is True, the name keeps dots,
+    except at its ends.
     """
     found = (_OTHERS_BUT_DOTS if dots else _OTHERS).sub("-", text).strip("-.")
     return found[:LONGEST].rstrip("-.") or usual

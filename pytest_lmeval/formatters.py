@@ -45,7 +45,7 @@ def opening(messages: Sequence[Message]) -> str:
 def joined(messages: Sequence[Message]) -> str:
     """Join the contents as eval-framework's ``ConcatFormatter`` does: each answer directly follows its question.
 
-    The function adds a blank line after each system message and each answer, and strips the last content.
+    The function adds a blank line after each system message and each answer, and strips the last message's content.
     """
     *before, last = messages
     text = "".join(message.content + ("" if message.role == "user" else "\n\n") for message in before)

@@ -23,8 +23,7 @@ def _dataclass(**options: bool) -> Callable[[type], type]:
         is_derived = any("__dataclass_fields__" in vars(base) for base in kind.__mro__[1:])
         if is_derived or not options.get("slots"):
             return dataclasses.dataclass(**options)(kind)
-        # Without a docstring, dataclasses derives one from the signature, which takes as long as everything else
-        # together.
+        # Without a docstring, dataclasses derives one from the signature, which takes as long as all the rest.
         kind.__doc__ = kind.__doc__ or kind.__name__
         bare = options | {"init": False, "repr": False, "eq": False, "frozen": False}
         made: Any = dataclasses.dataclass(**bare)(kind)

@@ -13,26 +13,26 @@ from pytest_lmeval.types import Generate, LogLikelihood, Message, Request, value
 
 
 def request_hash(requests: Sequence[Request]) -> str:
-    """Return a hash of the requests' content, without their example and repeat."""
+    """Return a hash of the requests' content, excluding their examples and repeats."""
     content = [_asked_text(request) for request in requests]
     return hashlib.sha256(_dump(content).encode("ascii")).hexdigest()[:32]
 
 
 def numbered(requests: Sequence[Request]) -> list[Request]:
-    """Return the requests; set ``nth`` to distinguish equal requests of the same repeat."""
+    """Return the requests; set ``nth`` to distinguish equal requests in the same repeat."""
     seen: Counter[tuple[int, str]] = Counter()
     return [with_ordinal(request, seen) if isinstance(request, Generate) else request for request in requests]
 
 
 def with_ordinal(request: Generate, seen: Counter[tuple[int, str]]) -> Generate:
-    """Count ``request`` in ``seen``, and set its ``nth`` to the number of earlier equal requests of its repeat."""
+    """Count ``request`` in ``seen``, and set its ``nth`` to the number of earlier equal requests in its repeat."""
     key = request.repeat, request_hash([request])
     seen[key] += 1
     return replace(request, nth=seen[key] - 1) if seen[key] > 1 else request
 
 
 def judge_key(judge: str, request: Generate) -> str:
-    """Return a hash of a judge and a request to it, without the request's example."""
+    """Return a hash of a judge and a request to it, excluding the request's example."""
     text = request.text
     if not isinstance(request.prompt, str) and any(message.parts for message in request.prompt):
         text = _dump(rendered(request.prompt))
@@ -41,9 +41,9 @@ def judge_key(judge: str, request: Generate) -> str:
 
 
 def rendered(prompt: str | Sequence[Message]) -> str | list[list[Any]]:
-    """Return a prompt in the form to hash: text, or each message's role, content, calls and further fields.
+    """Return a prompt in the form that is hashed: text, or each message's role, content, calls and further fields.
 
-    If a message has media, its content is a list of texts and media identities.
+    If a message has media, its content is a list of strings and media identities.
     """
     return prompt if isinstance(prompt, str) else [_message(message) for message in prompt]
 

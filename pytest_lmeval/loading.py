@@ -103,9 +103,9 @@ def _changed_at(folder: str) -> int:
 def load_tasks(
     *paths: str | Path, registry: Registry | None = None, configs: Sequence[Mapping[str, Any]] = ()
 ) -> list[Task]:
-    """Load the tasks in files and folders; raise a BadTaskFile that lists all bad records.
+    """Load the tasks in files and folders; raise a BadTaskFile that lists all invalid records.
 
-    Each mapping in ``configs`` contains values for parameters of declarative tasks, as in a ``--lm-config`` file. A
+    Each mapping in ``configs`` contains values for parameters of declarative tasks, as in a ``--lm-config`` file. Each
     mapping creates one variant of each task that has at least one of its parameters.
     """
     known = registry or default_registry()
@@ -158,7 +158,7 @@ def validate_task(record: object, *, line_number: int = 1, registry: Registry | 
 
 
 def validate_file(path: str | Path, registry: Registry | None = None) -> tuple[list[Example], list[RecordError]]:
-    """Return ``(examples, errors)`` of a task file: an example per valid record, and an error per bad record."""
+    """Return ``(examples, errors)`` of a task file: an example per valid record, and an error per invalid record."""
     file = Path(path)
     loaded = load_file(file, file.stem, registry or default_registry(), is_named=True)
     return [example for task in loaded.tasks for example in task.examples], list(loaded.errors)

@@ -40,7 +40,7 @@ def sound_amounts(usage: object) -> dict[str, float]:
 def total_usage(
     usages: Iterable[Mapping[str, float]], add: Callable[[Iterable[float]], float] = sum
 ) -> dict[str, float]:
-    """Return the sum of each amount over all usages that contain the amount, in order of first occurrence."""
+    """Return the sum of each amount over all usages that contain it, in order of first occurrence."""
     amounts: dict[str, list[float]] = {}
     for usage in usages:
         for name in usage:
@@ -94,7 +94,7 @@ class Number:
         return value
 
     def parse(self, text: str) -> Any:
-        """Parse ``text``; unless it is an allowed number, raise a ValueError that describes the allowed numbers."""
+        """Parse ``text``; if it is not an allowed number, raise a ValueError that describes the allowed numbers."""
         try:
             number = int(text) if self.whole else float(text)
         except ValueError:

@@ -32,7 +32,7 @@ _LETTER = re.compile(r"[A-E]")
 _LINE = re.compile(r"\S[^\r\n]*+")
 _OPENING_FENCE = re.compile(r"^([^`\n]*+)(`{3,}+)([^`\n]*+)\n", re.MULTILINE)
 _PYTHON = re.compile(r"[ \t{.]*+(?:python|python3|py|py3)(?![\w-])", re.IGNORECASE)
-_MOST_BLOCKS = 32  # each is searched for to the end of the text
+_MOST_BLOCKS = 32  # the search for each block may reach the end of the text
 _CLOSING_FENCE = re.compile(r"^([ \t]*+)(`{3,}+)[ \t]*+$", re.MULTILINE)
 _FENCE_BEFORE_TEXT = re.compile(r"^([ \t]*+)(`{3,}+)", re.MULTILINE)
 _FENCE_AFTER_CODE = re.compile(r"(?<=[^\s`])()[ \t]*+(`{3,}+)[ \t]*+$", re.MULTILINE)
@@ -56,11 +56,11 @@ def extract(rule: str, text: str) -> Extraction:
 def split_thoughts(text: str, tags: tuple[str, str], *, opened: bool = False) -> tuple[str, str] | None:
     r"""Split ``text`` into the thoughts at its beginning and the answer after them; return None if it has no thoughts.
 
-    A text begins with thoughts if it begins with the opening tag. A text also begins with thoughts if a closing tag
-    precedes the first opening tag, because the prompt then contained the opening tag. ``opened`` is True if the prompt
-    is known to contain the opening tag. The function repeats the split until the remaining text does not begin with
-    thoughts. If the thoughts have no closing tag, the answer is empty. The function drops line breaks after the closing
-    tag, and returns a blank answer as an empty text.
+    Text begins with thoughts if it begins with the opening tag. It also begins with thoughts if a closing tag precedes
+    the first opening tag, because the prompt then contained the opening tag. ``opened`` is True if the prompt is known
+    to contain the opening tag. The function repeats the split until the remaining text no longer begins with thoughts.
+    If the thoughts have no closing tag, the answer is empty. The function drops line breaks after the closing tag, and
+    returns a blank answer as an empty string.
 
     >>> split_thoughts("<think>A or C?</think>\nC", ("<think>", "</think>"))
     ('A or C?', 'C')
@@ -103,7 +103,7 @@ def apply_metric(
     """Score a prediction; the score is ``unparsed`` if the rule found nothing to extract.
 
     ``helper`` is the sandbox that the metric needs, or the function that queries the judge. ``extras.not`` inverts the
-    value of a binary metric or of a judge, but an unparsed prediction still scores 0.
+    value of a binary metric or a judge, but an unparsed prediction still scores 0.
     """
     given = (prediction.text, targets, extras)
     if metric.asks_judge and not prediction.found:
@@ -159,14 +159,14 @@ def _extract_first_line(text: str) -> Extraction:
 def _extract_code_block(text: str) -> Extraction:
     r"""Return the body of a block fenced by three or more backticks; without a block, return the text as not found.
 
-    Among the first 32 blocks, the rule takes the first block whose info string names Python, or else the first block
-    without an info string, or else the first block.
+    Among the first 32 blocks, the rule takes the first whose info string names Python, or else the first without an
+    info string, or else the first of all.
 
     The rule follows CommonMark (https://spec.commonmark.org/0.31.2/#fenced-code-blocks). The info string may be any
     text. The closing fence has at least as many backticks as the opening fence, and is indented by at most three more
     spaces. A block without a closing fence, for example after a token limit, runs to the end of the text. The rule is
     more lenient than CommonMark in two ways. Text may precede the opening fence on its line. If no line closes the
-    block, the first backticks that begin a line of text or end a line of code close the block. An empty block without a
+    block, the first backticks that begin a line of text or end a line of code close it. An empty block without a
     closing fence does not count as a block.
 
     The rule removes the fence's indentation and the final newline from the body, and replaces ``\r\n`` with ``\n``.
@@ -190,7 +190,7 @@ def _best_block(text: str) -> tuple[re.Match[str] | None, int | None]:
         found.append((opening, end))
         if end is None or _PYTHON.match(opening[3]):
             break
-        # The closing fence opens no block.
+        # The closing fence does not open a block.
         opening = _OPENING_FENCE.search(text, text.find("\n", end) + 1 or len(text))
     found.sort(key=lambda block: (not _PYTHON.match(block[0][3]), block[0][3].strip() != ""))
     return found[0] if found else (None, None)
@@ -219,7 +219,7 @@ def _extract_answer(text: str) -> Extraction:
     """Return the text after the last ``A:`` or ``####`` that begins a line, or ``""`` as not found.
 
     The rule strips the text and removes commas between digits. An answer without text after the marker also counts as
-    not found. Callers that extract targets must check ``found``, because the texts of two missing answers are equal.
+    not found. Callers that extract targets must check ``found``, because two missing answers have the same text.
     """
     for line in reversed(text.split("\n")):
         if match := _ANSWER_LINE.match(line):

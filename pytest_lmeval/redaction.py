@@ -19,7 +19,7 @@ _SECRET_WORDS = """
     key pass passphrase passwd password pat private pwd secret secrets session sig signature token
 """
 _SECRET_PAIRS = frozenset({"access keys", "api keys", "connection string", "conn str", "private keys", "secret keys"})
-# Fields of a request with secret-sounding names that only select a prompt cache.
+# Request fields with secret-sounding names that only select a prompt cache.
 _HARMLESS_NAMES = frozenset({"prompt_cache_key"})
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _USER = re.compile(r"(\w[\w+.-]*://)([^/?#\s\"'<>]+)@")
@@ -49,7 +49,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def redact(value: Any, name: str = "") -> Any:
-    """Hide in ``value`` all values with secret names, and all secrets in URLs and other texts."""
+    """Hide in ``value`` all values with secret names, and all secrets in URLs and other text."""
     if is_secret_name(name) and not (value is None or isinstance(value, bool)):
         return HIDDEN
     if isinstance(value, Mapping):
@@ -66,7 +66,7 @@ def redact_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def redact_arguments(argv: Sequence[str]) -> list[str]:
-    """Hide the secrets in the arguments of a command line."""
+    """Hide the secrets in command-line arguments."""
     return [_redact_argument(argument, before) for before, argument in zip(["", *argv], argv, strict=False)]
 
 
@@ -100,14 +100,14 @@ def _redact_text(text: str) -> str:
 
 
 def _assigned(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the span of each value that a text assigns to a secret name."""
+    """Yield the span of each value that ``text`` assigns to a secret name."""
     return (found.span("value") for found in _ASSIGNED.finditer(text) if is_secret_name(found["name"]))
 
 
 class Scrubber:
-    """Hides a run's known secrets in any text; a scrubber without secrets counts as False.
+    """Hides a run's known secrets in any text; a scrubber without secrets is falsy.
 
-    All output of a run passes through a scrubber before it reaches the cache, the journal, reports or the screen.
+    All of a run's output passes through a scrubber before it reaches the cache, the journal, reports or the screen.
     Applications, metrics and judges still receive the unchanged text.
     """
 
@@ -157,14 +157,14 @@ class Scrubber:
         return value if self._long is None else _with_texts(value, self._hide_long, self._hide_long)
 
     def scrub_all(self, value: Written) -> Written:
-        """Scrub every text in JSON values; in keys, hide only long secrets, because a key may equal a short secret."""
+        """Scrub every string in JSON values; in keys, hide only long secrets, because a key may equal a short one."""
         return _with_texts(value, self.scrub, self._hide_long) if self else value
 
     def _hide_long(self, text: str) -> str:
         return text if self._long is None else self._long.sub(HIDDEN, text)
 
     def _without_ends(self, part: str) -> str:
-        """Hide partial secrets at the ends of ``part``, which is a text before, after or between ellipses."""
+        """Hide partial secrets at the ends of ``part``, which is the text before, after or between ellipses."""
         for word in self._words:
             if word[:_SHORTEST_MASKED] in part[-len(word) :]:
                 part = next((f"{part[:-n]}{HIDDEN}" for n in _ends(word) if part.endswith(word[:n])), part)
@@ -178,7 +178,7 @@ def _ends(word: str) -> range:
 
 
 def _with_texts(value: Any, change: Callable[[str], str], change_key: Callable[[str], str]) -> Any:
-    """Apply ``change`` to the texts, and ``change_key`` to the keys, of all containers and dataclasses in ``value``."""
+    """Apply ``change`` to strings, and ``change_key`` to keys, of all containers and dataclasses in ``value``."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):

@@ -28,7 +28,7 @@ Rule = Callable[[str], Extraction]
 AdapterFactory = Callable[..., Any]
 """``(argument, **options) -> adapter``; ``argument`` is the part of ``NAME:ARGUMENT`` after the colon, or ''."""
 Loader = Callable[["TaskSource", "Registry"], "LoadedFile"]
-"""``(source, registry) -> loaded``, the file's tasks and bad records."""
+"""``(source, registry) -> loaded``, the file's tasks and invalid records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Format:
 
 @dataclass(slots=True)
 class Registry:
-    """The metrics, rules, adapters and formats of a run; ``pytest_lmeval_register(registry)`` may add others."""
+    """A run's metrics, rules, adapters and formats; ``pytest_lmeval_register(registry)`` may add others."""
 
     metrics: dict[str, Metric] = field(default_factory=dict)
     rules: dict[str, Rule] = field(default_factory=dict)
@@ -115,7 +115,7 @@ class Registry:
 
 
 def wrong_arguments(function: Callable[..., Any], count: int) -> str:
-    """Explain why ``function`` cannot take ``count`` values; return "" if it can, or if its signature is unknown."""
+    """Explain why ``function`` cannot take ``count`` arguments; return "" if it can, or if its signature is unknown."""
     import inspect
 
     try:

@@ -1,4 +1,4 @@
-"""The contract of a task, which provides examples, requests and scores."""
+"""The contract for tasks: a task provides examples, requests and scores."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ExamplesOfTask(list[Example]):
 
     @property
     def task(self) -> Task:
-        """The task of the examples; raise UsageError if the list has changed."""
+        """The examples' task; raise UsageError if the list has changed."""
         if self != [*self._task.examples]:
             raise UsageError(f"the examples of the task {self._task.name!r} were changed: run the task of load_tasks")
         return self._task
@@ -98,7 +98,7 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
 
     Tasks need not inherit from this class: :func:`complete` adds the optional members to any object that has the
     required members. Every default is a property or a method. If a subclass is a dataclass, the property or method
-    becomes the default of a field with the same name. To declare such a field without a default, write
+    becomes the default for a field with the same name. To declare such a field without a default, write
     ``name: type = field()``.
     """
 
@@ -146,7 +146,7 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
 
         @abstractmethod
         def threshold(self, example: Example) -> float | None:
-            """Return the threshold of ``example``, or None to use the metric's threshold."""
+            """Return the threshold for ``example``, or None to use the metric's threshold."""
 
         @abstractmethod
         def metric_name(self, example: Example) -> str:
@@ -233,7 +233,7 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
     def conversation(self, example: Example) -> FollowUp | None:
         """Return a function that produces follow-up requests, or None (the default) if each response takes one request.
 
-        The response of a conversation is one Completion whose ``exchanges`` are all requests and their responses.
+        A conversation's response is one Completion whose ``exchanges`` are all requests and their responses.
         """
         return None
 
@@ -246,11 +246,11 @@ class Task(ABC):  # noqa: B024  # only type checkers see its abstract members
         return None
 
     def judges(self, example: Example) -> Sequence[str]:
-        """Return the specs of the judges of ``example``, with "" for the run's judge; empty by default."""
+        """Return the specs of the judges for ``example``, with "" for the run's judge; empty by default."""
         return ()
 
     def further_metrics(self, example: Example) -> Sequence[str]:
-        """Return the registered names of further metrics of ``example``, in addition to :meth:`metric_name`."""
+        """Return the registered names of further metrics for ``example``, in addition to :meth:`metric_name`."""
         return ()
 
     def record(self, example: Example) -> Mapping[str, Any]:

@@ -23,11 +23,11 @@ _FOLD = re.compile(
     re.MULTILINE,
 )
 # A path must not contain ``::``, which ends the path in a node id, or invisible characters that break a line, control a
-# terminal, turn the direction of writing, or cannot be encoded.
+# terminal, change the direction of writing, or cannot be encoded.
 _NOT_IN_A_PATH = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]|::|#(?=#\w*\[)"
 )
-# Characters without a meaning to pytest that need no quotes in a shell.
+# Characters that have no meaning to pytest and need no quotes in a shell.
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 _NOT_IN_A_NODE = re.compile(r"[^ -~]")
 
@@ -35,8 +35,8 @@ _WWW = re.compile(r"(www)\.", re.IGNORECASE)
 _MARKUP = str.maketrans(
     {
         **{char: f"\\{char}" for char in "\\`*_[]>|"},
-        # A mention or reference in a comment would notify or link anyone, and a mail address is a link. Some are
-        # matched after decoding: a zero-width space separates the mark from the next character.
+        # In a comment, mentions would notify people, and references and mail addresses would become links. Some are
+        # matched after decoding, so a zero-width space separates the mark from the next character.
         **{char: f"&#{ord(char)};&#8203;" for char in "@#"},
         "<": "&lt;",
         "&": "&amp;",
@@ -58,11 +58,11 @@ def calling_file() -> str:
 
 
 def printable(text: str, *, keep: str = "\n\t", folds: bool = True) -> str:
-    r"""Escape everything in ``text`` that a terminal or a CI runner would obey rather than show.
+    r"""Escape everything in ``text`` that a terminal or a CI runner would interpret rather than show.
 
     Escape every unprintable character that is not in ``keep``, and the first character of each command to a CI runner.
-    If ``folds`` is False, also escape line beginnings that make a CI runner fold its log; the default permits them for
-    the headings of diffs. Printable text stays unchanged.
+    If ``folds`` is False, also escape line beginnings that make a CI runner fold its log; the default allows them for
+    diff headings. Printable text stays unchanged.
 
     >>> print(printable("  ::error::no"), printable("see ##[group]", keep=""))
       \x3a:error::no see \x23#[group]
@@ -118,7 +118,7 @@ def node_name(text: str) -> str:
 
 
 LONGEST_SHOWN = 60_000
-"""The maximum number of characters of one text that a page shows."""
+"""The maximum number of characters that a page shows of each text."""
 
 
 def cut(text: str, longest: int = LONGEST_SHOWN) -> str:
@@ -140,7 +140,7 @@ def _spelled_out(char: str) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """Return the type of an error, and its message if it has one."""
+    """Return an error's type, and its message if it has one."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 

@@ -130,7 +130,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class RecordError:
-    """A bad record of a task file, with its line, the rule that it breaks, and the field at fault."""
+    """An invalid record in a task file, with its line, the rule that it breaks, and the field at fault."""
 
     line_number: int
     task_id: str | None
@@ -191,7 +191,7 @@ MEDIA_TYPES: Mapping[str, str] = MappingProxyType(
         "text/plain": "text",
     }
 )
-"""The types of media with the names of their formats: all types of images and audio, and frequent types of files."""
+"""Media types with the names of their formats: all image and audio types, and common file types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,12 +258,12 @@ def is_media(part: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message of a conversation, with the ``role`` ``system``, ``user``, ``assistant`` or ``tool``.
+    """A message in a conversation, with the ``role`` ``system``, ``user``, ``assistant`` or ``tool``.
 
     Only an assistant message has ``tool_calls``. Only a tool message has ``tool_call_id``, the id of the call that it
-    answers. ``extra`` is JSON text with fields of the message and its calls that this package does not know; see
-    :mod:`~pytest_lmeval.extra`. If the message has media, ``parts`` lists its texts and media in order, and ``content``
-    is a text for readers with a placeholder for each medium.
+    answers. ``extra`` is JSON text with fields of the message and its calls that this package does not recognize; see
+    :mod:`~pytest_lmeval.extra`. If the message has media, ``parts`` lists its text and media in order, and ``content``
+    is text for readers, with a placeholder for each medium.
     """
 
     role: str
@@ -275,7 +275,7 @@ class Message:
 
     @classmethod
     def of_parts(cls, role: str, parts: Sequence[str | Media], **fields: Any) -> Message:
-        """Create a message from texts and media, with further ``fields``."""
+        """Create a message from text and media, with further ``fields``."""
         has_media = any(isinstance(part, Media) for part in parts)
         return cls(role, "\n".join(map(str, parts)), parts=tuple(parts) if has_media else (), **fields)
 
@@ -285,9 +285,9 @@ class Message:
         return [part for part in self.parts if isinstance(part, Media)]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the message in the format of chat interfaces, without ``extra``.
+        """Return the message in the format that chat interfaces use, without ``extra``.
 
-        If the message has media, its content is a list of texts and media records, as in the ledger.
+        If the message has media, its content is a list of strings and media records, as in the ledger.
         """
         fields: dict[str, Any] = {"role": self.role, "content": self.content}
         if self.parts:
@@ -319,7 +319,7 @@ def kinds_in(messages: Sequence[Message]) -> tuple[str, ...]:
 
 
 class Joined(tuple[Message, ...]):
-    """A conversation whose messages include their line ends; only :func:`formatters.joined` renders it correctly."""
+    """A conversation whose messages include their line endings; only :func:`formatters.joined` renders it correctly."""
 
     __slots__ = ()
 
@@ -330,14 +330,13 @@ class BestEffort(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """A request for a completion of ``prompt``, a text or a conversation, for the example ``id`` of ``task``.
+    """A request for a completion of ``prompt`` (text or a conversation), for the example ``id`` of ``task``.
 
     ``repeat`` numbers the independent responses to one prompt, from 0. ``options``, such as ``temperature``, override
     the adapter's options for this request. The adapter's ``request_options`` lists the options that a request may set.
     ``tools`` are the functions that the model may call, each with ``name``, ``description`` and ``parameters`` (a JSON
     Schema). ``tool_choice`` is ``auto``, ``none``, ``required`` or the name of the tool to call; "" leaves the choice
-    to the server. If the run has a cache, ``nth`` is the number of equal requests before this request in the same
-    repeat.
+    to the server. If the run has a cache, ``nth`` is the number of equal requests before this one in the same repeat.
     """
 
     prompt: str | tuple[Message, ...]
@@ -367,9 +366,9 @@ class LogLikelihood:
     """A request for the probability of ``continuation`` after ``context``.
 
     If ``context`` is a rendered conversation, ``messages`` is that conversation. An adapter with a chat template
-    formats the messages and ignores ``context``. If ``rolling`` is True, ``continuation`` is a whole text, which has no
+    formats the messages and ignores ``context``. If ``rolling`` is True, ``continuation`` is the whole text and has no
     context. If the text is longer than the model's window, the adapter reads it in several windows, and scores each
-    token once. If ``moves_blanks`` is True, trailing whitespace of the context counts as the beginning of the
+    token once. If ``moves_blanks`` is True, the context's trailing whitespace counts as the beginning of the
     continuation.
     """
 
@@ -389,13 +388,13 @@ class Completion:
     ``latency_ms`` is the duration of this request alone, and ``ttft_ms`` is the time to the first token. ``logprobs``
     are the natural log-probabilities of the answer's tokens. ``confidence`` is the probability, from 0 to 1, with which
     the model expects its answer to be right. Token counts come from the server. ``cost`` is in the currency of the
-    adapter's prices. ``thoughts`` are a reasoning model's text before its answer, and are never scored.
+    adapter's prices. ``thoughts`` is the text that a reasoning model writes before its answer, and is never scored.
     ``reasoning_tokens`` is the part of ``completion_tokens`` that the model spent on thoughts. ``tool_calls`` are the
     calls that the model requests. If a response took several requests, ``exchanges`` lists all requests and answers in
     order, including the last. A ``cached`` answer comes from the cache, and costs neither money nor time. ``retries``
     counts the attempts before this answer; the engine sets it. ``served_by`` is the server's name for the model that
     answered. ``asides`` records a simulated user's replies. ``extra`` is JSON text with fields of the server's reply
-    that this package does not know; see :mod:`~pytest_lmeval.extra`.
+    that this package does not recognize; see :mod:`~pytest_lmeval.extra`.
     """
 
     text: str
@@ -418,7 +417,7 @@ class Completion:
     extra: str = ""
 
     def __repr__(self) -> str:
-        """Show only the fields that differ from their defaults, to keep the messages of failed asserts short."""
+        """Show only the fields that differ from their defaults, to keep the messages of failed assertions short."""
         given = ((each.name, getattr(self, each.name), each.default) for each in fields_of(self))
         return f"Completion({', '.join(f'{name}={value!r}' for name, value, default in given if value != default)})"
 
@@ -444,14 +443,14 @@ class Completion:
 
     @property
     def output(self) -> str:
-        """The response in the format of ledgers, replays and digests.
+        """The response in the format that ledgers, replays and digests use.
 
         The output is the text or, if there are tool calls, a JSON object with text and calls. If the response took
-        several requests, the output is a JSON array with the output of each request.
+        several requests, the output is a JSON array with each request's output.
         """
         if self.exchanges:
             return _encode([each.response.output for each in self.exchanges])
-        # Escape a text that looks like the JSON of calls, so that it is not parsed as such.
+        # Escape text that looks like the JSON of calls, so that it is not parsed as such.
         if self.tool_calls or _calls_in(self.text) is not None:
             calls = [{"name": call.name, "arguments": values_or_text(call)} for call in self.tool_calls]
             return _encode_sorted({"text": self.text, "tool_calls": calls})
@@ -461,7 +460,7 @@ class Completion:
     def of_output(cls, output: str, *, number: int = 0, **fields: Any) -> Completion:
         """Parse ``output`` into a completion, with new ids for its calls.
 
-        ``number`` counts the answers to one example from 0, and makes the ids of their calls differ.
+        ``number`` counts the answers to one example from 0, and keeps the ids of their calls distinct.
         """
         found = _calls_in(output, number)
         if found is None:
@@ -474,7 +473,7 @@ class Completion:
 class LogProb:
     """The natural log-probability of a continuation; ``greedy`` is True if greedy decoding would produce it.
 
-    If the adapter provides ``ids``, they identify the continuation's tokens, with one id per entry of ``tokens``.
+    If the adapter provides ``ids``, they identify the continuation's tokens, with one id per entry in ``tokens``.
     """
 
     total: float
@@ -506,7 +505,7 @@ class Score:
     nothing; reports count such answers separately from wrong answers. ``metrics`` holds further scores of the
     prediction by metric, each in [0, 1]. ``excluded`` is the task's reason for excluding the example from its scores.
     If ``measured`` is True, only the task's aggregations score the example, and the run ignores ``value``. ``usage``
-    holds the tokens and costs of scoring, with the same keys as in :class:`ExampleResult`. ``thresholds`` are minimum
+    holds the tokens and costs of scoring, with the same keys as :class:`ExampleResult` uses. ``thresholds`` are minimum
     values for scores in ``metrics``.
     """
 
@@ -534,8 +533,9 @@ class Metric:
     scoring, and ``install`` is the pip requirement for that package. If ``needs_targets`` is False, records need no
     targets. If ``takes_calls`` is True, the function receives the output in ledger format, including tool calls, and
     requests offer ``extras.tools`` to the model. ``check`` raises RecordRefused for targets and extras with which the
-    metric can score no answer. A ``binary`` metric returns only 1 or 0, so ``extras.not`` may negate it. ``extras.not``
-    may also negate a metric with ``asks_judge``, whose fourth argument is a function that queries the run's judge.
+    metric cannot score any answer. A ``binary`` metric returns only 1 or 0, so ``extras.not`` may negate it.
+    ``extras.not`` may also negate a metric with ``asks_judge``, whose fourth argument is a function that queries the
+    run's judge.
     """
 
     name: str
@@ -569,10 +569,9 @@ class ExampleQuestion:
     ``hash`` is the content hash, ``scoring_hash`` is the same hash without the prompt, and ``request`` is a hash of the
     requests to the model. ``cluster`` groups examples that share something, such as a source text. If a ``must_pass``
     example fails, the run fails. ``line`` is the example's line in the file, from 1. If lines do not determine the
-    order of examples, ``place`` is the number of data rows before this example. ``item`` is the name of the test item,
-    or "" if the name follows from the example's id. ``tags`` are words by which a run can select the example. If the
-    prompt is a conversation, ``messages`` holds its messages with their roles, and ``prompt`` is the text of all
-    messages.
+    order of examples, ``place`` is the number of data rows before this example. ``item`` is the test item's name, or ""
+    if the name follows from the example's id. ``tags`` are words by which a run can select the example. If the prompt
+    is a conversation, ``messages`` holds its messages with their roles, and ``prompt`` is the text of all messages.
     """
 
     task: str
@@ -598,13 +597,13 @@ class ExampleQuestion:
 class ExampleAnswer:
     """The model's answer, with its duration and usage.
 
-    ``outputs`` has one text per repeat. If the model produced thoughts, ``thoughts`` has the text before each output.
+    ``outputs`` has one string per repeat. If the model produced thoughts, ``thoughts`` has the text before each output.
     ``cut_off`` is True if an answer hit the token limit, or consists only of thoughts. If a response took several
     requests, ``exchanges`` records all requests and answers; see :mod:`~pytest_lmeval.records.answers`. ``usage`` sums
-    up the known ``prompt_tokens``, ``completion_tokens`` and ``cost``. If only some requests report a cost, ``usage``
-    also has the key COST_UNKNOWN. ``request_ms`` lists the duration of each request in milliseconds, if there are
-    several. ``ttft_ms`` lists the times to the first token. ``cached`` counts the answers from the cache, which cost
-    nothing and have no durations. ``served_by`` maps the server's name for each model to a number of answers.
+    the known ``prompt_tokens``, ``completion_tokens`` and ``cost``. If only some requests report a cost, ``usage`` also
+    has the key COST_UNKNOWN. ``request_ms`` lists the duration of each request in milliseconds, if there are several
+    requests. ``ttft_ms`` lists the times to the first token. ``cached`` counts the answers from the cache, which cost
+    nothing and have no durations. ``served_by`` maps the server's name for each model to the number of its answers.
     ``adapter_key`` distinguishes a project's adapters with the same name, which must not share answers.
     """
 
@@ -628,8 +627,8 @@ class ExampleOutcome:
 
     ``score`` is None only if ``status`` is ``error``, ``timeout``, ``excluded`` or ``measured``. Only the task's
     aggregations score a ``measured`` example; it counts as scored, and ``threshold`` does not apply. ``predictions``
-    has one text per repeat. ``metrics`` holds the mean of each further metric over the repeats. ``quarantine`` holds
-    ``until`` and ``reason`` of a ``quarantined`` example, which cannot affect the run's outcome.
+    has one string per repeat. ``metrics`` holds the mean of each further metric over the repeats. ``quarantine`` holds
+    the ``until`` and ``reason`` of a ``quarantined`` example, which cannot affect the run's outcome.
     """
 
     status: Status
@@ -657,8 +656,8 @@ class ExampleResult(_Fields):
     """Everything that a run knows about one example, stored as one line of the ledger.
 
     Every field of a group is also an attribute of the result; for example, ``result.score`` is
-    ``result.outcome.score``. Create a result from groups, or from fields by name or in the order of RESULT_FIELDS.
-    :func:`dataclasses.replace` accepts groups and fields.
+    ``result.outcome.score``. Create a result from groups, or from fields given by name or in the order of
+    RESULT_FIELDS. :func:`dataclasses.replace` accepts groups and fields.
     """
 
     question: ExampleQuestion

@@ -18,7 +18,7 @@ class Bigram:
     """Counts the pairs of UTF-8 bytes in ``texts``; each text is one line.
 
     The probability that byte ``b`` follows ``a`` is (1 + count of ``ab``) / (256 + count of ``a`` before any byte).
-    Every text therefore has a probability above 0. A line feed precedes the first byte of each text.
+    Every string therefore has a probability above 0. A line feed precedes the first byte of each text.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:

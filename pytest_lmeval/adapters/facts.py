@@ -63,7 +63,7 @@ class AdapterFacts:
     request_options: frozenset[str] = frozenset()
     """The names of the adapter's options that a request may override; ``"*"`` means all options."""
     known_secrets: tuple[str, ...] = ()
-    """Texts that a run hides in its cache, journal, reports and messages."""
+    """Strings that a run hides in its cache, journal, reports and messages."""
     media: frozenset[str] = frozenset()
     """The kinds of media that the adapter accepts in prompts: ``image``, ``audio`` and ``file``."""
     recorded_models: frozenset[str] | None = None
@@ -71,7 +71,7 @@ class AdapterFacts:
 
     @classmethod
     def of(cls, adapter: object) -> AdapterFacts:
-        """Return the facts of ``adapter``; raise UsageError if a member has the wrong type.
+        """Return the facts about ``adapter``; raise UsageError if a member has the wrong type.
 
         A member that is None counts as missing.
         """
@@ -82,7 +82,7 @@ class AdapterFacts:
 
     @property
     def streams(self) -> bool:
-        """True if the adapter answers many single requests concurrently instead of batches."""
+        """True if the adapter answers many individual requests concurrently instead of batches."""
         return "complete" in self.methods or self.awaits_logprobs
 
 
@@ -125,7 +125,7 @@ def members(adapter: object, names: Iterable[str]) -> dict[str, object]:
 
 
 def tell(adapter: Any, name: str, value: object) -> bool:
-    """Set an attribute and return True if the adapter has the attribute; otherwise, return False."""
+    """Set an attribute and return True if the adapter has it; otherwise, return False."""
     if has := hasattr(adapter, name):
         setattr(adapter, name, value)
     return has
@@ -206,7 +206,7 @@ _CHECKS: Mapping[str, _Check] = {
     **_ATTRIBUTES,
     # A test's adapter may keep its answers there.
     "answers": ("True or False", lambda value: True, lambda value: value is not False),
-    # Clients have objects for addresses, whose text is the address.
+    # Clients represent an address as an object whose text is the address.
     "base_url": ("a text", lambda value: not callable(value), str),
     "unnamed_options": _OF_TYPE["frozenset[str]"],
     "is_ready": _OF_TYPE["bool"],

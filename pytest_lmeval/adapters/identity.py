@@ -1,4 +1,4 @@
-"""Identify adapters and replicas, so that the cache and resumed runs reuse only answers of the same adapter."""
+"""Identify adapters and replicas, so that the cache and resumed runs reuse only answers from the same adapter."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _KNOWN: dict[int, Identity] = {}
 
 
 class _Module(NamedTuple):
-    """The name of a module, the package from which its relative imports start, and its file."""
+    """A module's name, the package from which its relative imports start, and its file."""
 
     name: str
     package: str
@@ -48,8 +48,8 @@ class Identity:
     Two adapters have different keys if any known difference between them could affect answers. ``key`` is a SHA-256 of
     an adapter's name, class, spec, options, source and ``fingerprint``. If an adapter from outside this package has no
     ``fingerprint``, the hash also covers attributes with plain values, unless their names mark them as secret. The
-    attributes of nested objects count if the classes of the objects belong to the project. ``is_sure`` is True if the
-    adapter has a ``fingerprint``, or a spec and readable source.
+    attributes of nested objects count if the objects' classes belong to the project. ``is_sure`` is True if the adapter
+    has a ``fingerprint``, or a spec and readable source.
     """
 
     key: str
@@ -166,7 +166,7 @@ def _is_of_python(name: str) -> bool:
 def _file_of(name: str) -> Path:
     file = getattr(sys.modules.get(name), "__file__", None)
     if not isinstance(file, str):
-        raise LookupError(name)  # such as a class of an interactive session
+        raise LookupError(name)  # such as a class from an interactive session
     return Path(file)
 
 
@@ -209,7 +209,7 @@ def _modules(name: str, first: Sequence[Path]) -> Iterable[_Module]:
 def _along(name: str, path: list[str]) -> Iterator[_Module]:
     parts = name.split(".")
     for depth, part in enumerate(parts, 1):
-        # Look for the last part of the name alone: for the whole name, Python requires the import of its packages.
+        # Look only for the last part of the name: to find the whole name, Python must import its packages.
         spec = PathFinder.find_spec(part, path)
         if spec is None:
             return
@@ -244,16 +244,16 @@ REPLICATED = (
     *("exact", "trusted", "tells_cost", "answers", "base_url", "known_secrets", "options", "request_options"),
     *("requests_per_minute", "tokens_per_minute", "unnamed_options"),
 )
-"""The attributes that the adapter ``ray`` copies from the adapter of its replicas."""
+"""The attributes that the adapter ``ray`` copies from its replicas' adapter."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaFacts:
     """Facts about the model in a replica's process.
 
-    ``attributes`` are the values of the attributes in REPLICATED in the replica's adapter. ``generates`` is True if the
-    model supports completions, and ``scores`` is True if it supports log-likelihoods. ``streams`` is True if the model
-    answers many requests concurrently. ``version`` is the version of this package in the replica's process.
+    ``attributes`` are the values, in the replica's adapter, of the attributes in REPLICATED. ``generates`` is True if
+    the model supports completions, and ``scores`` is True if it supports log-likelihoods. ``streams`` is True if the
+    model answers many requests concurrently. ``version`` is this package's version in the replica's process.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Check the options of an adapter with one function per option, which returns the option's value.
+"""Check an adapter's options with one function per option, which returns the option's value.
 
 A check raises a ValueError that describes the expected value, but never quotes the given value, which may be an API
 key.
@@ -17,7 +17,7 @@ Check = Callable[[Any], Any]
 def checked(
     adapter: str, checks: Mapping[str, Check], given: Mapping[str, object], show: Callable[[Any], str] = repr
 ) -> dict[str, Any]:
-    """Check the options; raise a UsageError that names a bad option and the expected value."""
+    """Check the options; raise a UsageError that names an invalid option and the expected value."""
     found = {}
     for name, value in given.items():
         if name not in checks:
@@ -31,7 +31,7 @@ def checked(
 
 
 def fault(adapter: str, what: str) -> UsageError:
-    """Create the UsageError for a fault in an adapter's spec or options."""
+    """Create the UsageError for an error in an adapter's spec or options."""
     return UsageError(f"adapter {adapter!r}: {what}")
 
 

@@ -1,7 +1,7 @@
-"""The contract of adapters; :class:`.facts.AdapterFacts` lists their attributes.
+"""The contract for adapters; :class:`.facts.AdapterFacts` lists their attributes.
 
 An adapter is any object with an answering method; it need not inherit from the classes in this module. Other members
-are optional, because only ``facts`` reads the members of adapters.
+are optional, because only ``facts`` reads adapters' members.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class AnsweringAdapter(ModelAdapter, Protocol):
         """Answer a batch of requests, in order."""
 
     def generate(self, prompts: Sequence[str]) -> Sequence[str]:
-        """Answer a batch of prompts, each a plain text, in order."""
+        """Answer a batch of prompts, each as plain text, in order."""
 
     def loglikelihood(self, requests: list[LogLikelihood]) -> Sequence[LogProb]:
         """Return the log-probability of each continuation, in order; an async method receives one request per call."""
@@ -63,7 +63,7 @@ class RunningAdapter(ModelAdapter, Protocol):
         """Return the adapter that answers requests to the judge in place of this adapter."""
 
     def recorded_calls(self, task: str, example: str) -> Mapping[Place, RecordedCall]:
-        """Return the recorded tool calls of an example; a run then uses the recorded results, and calls no tool."""
+        """Return an example's recorded tool calls; a run then uses the recorded results, and calls no tool."""
 
     @property
     def base_url(self) -> str:
@@ -79,7 +79,7 @@ class RunningAdapter(ModelAdapter, Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """A text that distinguishes models with the same name, such as a hash of the weights."""
+        """A string that distinguishes models with the same name, such as a hash of the weights."""
 
     @property
     def manifest(self) -> Mapping[str, object]:

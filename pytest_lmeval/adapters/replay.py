@@ -30,9 +30,9 @@ def make(argument: str, **options: Any) -> ReplayAdapter:
 class ReplayAdapter:
     """Answers from a ledger, a leaderboard with per-example records, or a JSONL file of ``{"task"?, "id", "output"}``.
 
-    Instead of ``output``, a record may have ``outputs``, a list with one text per repeat. The texts are raw model
+    Instead of ``output``, a record may have ``outputs``, a list with one string per repeat. The strings are raw model
     output, which the run post-processes as usual. If the file does not contain an example, the answer is an error,
-    never an empty text. A request from an eval function receives the recorded answer to an equal request, and a tool
+    never an empty string. A request from an eval function receives the recorded answer to an equal request, and a tool
     call receives the recorded result.
     """
 
@@ -42,7 +42,7 @@ class ReplayAdapter:
     cacheable = False
     # A request's options are part of its key.
     request_options = frozenset({ANY_OPTION})
-    # Replies of a server are recorded like answers of a model.
+    # A server's replies are recorded like a model's answers.
     forwards = takes_messages = True
     # The hashes of media identify recorded answers.
     media = frozenset(MEDIA_KINDS)
@@ -52,7 +52,7 @@ class ReplayAdapter:
         self.name = f"replay:{self._path.name}"
         self._outputs: dict[tuple[str | None, str], Outputs] = {}
         self._recalls: dict[tuple[str, str], Recall] = {}
-        # The hash of the request for each example and repeat in this run; None for a judge, which gets no selection.
+        # The request's hash for each example and repeat in this run; None for a judge, which receives no selection.
         self._asked: dict[tuple[str, str, int], str] | None = None
         for task, example_id, outputs in read_recording(self._path):
             if (task, example_id) in self._outputs:
@@ -67,7 +67,7 @@ class ReplayAdapter:
         return ReplayJudge(self._path)
 
     def check_selection(self, keys: Iterable[tuple[str, str]]) -> None:
-        """Raise UsageError if a recorded output without a task would answer examples of two tasks."""
+        """Raise UsageError if a recorded output without a task would answer examples from two tasks."""
         self._recalls.clear()
         self._asked = {}
         first: dict[str, str] = {}
@@ -78,7 +78,7 @@ class ReplayAdapter:
                 raise UsageError(f'{self._path}: {shared}; give the recording a "task" field, or select one task')
 
     def recorded_calls(self, task: str, example: str) -> Mapping[Place, RecordedCall]:
-        """Return the recorded tool calls of an example."""
+        """Return an example's recorded tool calls."""
         outputs = self._outputs.get((task, example))
         return {} if outputs is None else outputs.calls
 
@@ -154,7 +154,7 @@ class ReplayJudge:
         self._recalls: dict[_Key, Recall] = {}
         self._names: dict[str, None] = {}
         for task, example, judged in read_judgements(path):
-            # The last result of an example counts, as in the ledger of a resumed run.
+            # An example's last result counts, as in a resumed run's ledger.
             replies: dict[str, deque[str]] = defaultdict(deque)
             for name, key, reply in judged.entries:
                 self._names[name] = None
@@ -173,7 +173,7 @@ class ReplayJudge:
         for name in self._names:
             found = self._replies.get(key, {}).get(judge_key(name, request))
             if found:
-                # If two scorers asked equal questions at the same time, both received one reply.
+                # If two scorers asked equal questions at the same time, both received the same reply.
                 return Completion(found.popleft() if len(found) > 1 else found[0])
         return AdapterError(
             f"{self._path} holds no reply of a judge to this question about {request.id!r} of task {request.task!r}: "

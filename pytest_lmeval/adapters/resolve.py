@@ -96,7 +96,7 @@ def resolve_adapter(
     offline: bool = False,
     read: Read = os.getenv,
 ) -> Any:
-    """Create the adapter that ``spec`` names with ``options``; raise UsageError if this fails.
+    """Create the adapter that ``spec`` names, with ``options``; raise UsageError if this fails.
 
     If the project's pyproject.toml has a table ``[tool.lmeval.adapters.NAME]``, the spec ``NAME`` selects the
     ``adapter`` and the options in that table. ``options`` override the options in the table. The function imports a
@@ -133,7 +133,7 @@ def resolve_adapter(
 
 
 def making() -> Making:
-    """Return the arguments of the current call of :func:`resolve_adapter`."""
+    """Return the arguments of the current call to :func:`resolve_adapter`."""
     return _MAKING.get(Making(Registry()))
 
 
@@ -177,7 +177,7 @@ def resolve_profile(spec: str, options: Mapping[str, object], project: Path | No
 
 
 def server_kind(spec: str, project: Path | None) -> str:
-    """Return the kind of the adapter that ``spec`` selects, a key of SERVERS, or "" for other adapters."""
+    """Return the kind (a key of SERVERS) of the adapter that ``spec`` selects, or "" for other adapters."""
     kind = _resolved(spec, _NOTHING, _profiles(project), os.getenv).adapter.partition(":")[0]
     return kind if kind in SERVERS else ""
 
@@ -218,7 +218,7 @@ def _profiles(project: Path | None) -> _Profiles:
 def _imported_object(module_name: str, object_name: str, project: Path | None) -> Any:
     """Import an object from a module on ``sys.path`` or in ``project``; raise UsageError if this fails."""
     spec = f"{module_name}:{object_name}"
-    # pytest itself adds no project folder to the path. Add it at the end, so that it shadows nothing.
+    # pytest itself does not add the project folder to the path. Add it at the end, so that it shadows nothing.
     if project is not None and str(project) not in sys.path:
         sys.path.append(str(project))
     try:
@@ -255,7 +255,7 @@ def _made_from(value: Any, options: Mapping[str, object], spec: str) -> Any:
         try:
             return value(**options)
         except TypeError as error:
-            # The call itself failed, not the code of the function.
+            # The call itself failed, not the function's code.
             if error.__traceback__ is not None and error.__traceback__.tb_next is None and not isinstance(value, type):
                 name = getattr(value, "__name__", spec)
                 how = f"{name} gets the options of --lm-adapter-arg and must return an adapter"

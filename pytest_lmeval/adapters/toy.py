@@ -78,7 +78,7 @@ _OPERATORS = MappingProxyType(
     }
 )
 
-# Repetitions are bounded: a hostile prompt costs linear time and a shallow stack.
+# Repetitions are bounded: a hostile prompt takes only linear time and a shallow stack.
 _EXPRESSION = re.compile(
     r"(?<![\w.)/*+%-])(?<![-+*/%] )[-(]{0,4}\d{1,12}(?:\s?(?:[-+*%]|//)\s?[-(]{0,4}\d{1,12}\){0,4}){1,12}"
     r"(?!\w|\.\d|\)|\s?[-+*/%]\s?[-(\d*/])"
@@ -105,7 +105,7 @@ def make(argument: str, **options: Any) -> ToyAdapter:
 
 
 class ToyAdapter:
-    """A deterministic pattern matcher with the interface of a batch adapter.
+    """A deterministic pattern matcher with a batch adapter's interface.
 
     The adapter sees only the prompt, and can answer the small questions in this package's sample tasks.
     """

@@ -30,9 +30,9 @@ def ask(
 ) -> list[Answer]:
     """Return one answer per request, in order; replace an unusable answer with an AdapterError.
 
-    ``passthrough`` are exceptions that stop the run, not just the batch. ``think_tags`` are the tags around the
-    thoughts at the beginning of a text; if they are None, texts stay unchanged. If ``cuts`` is True, answers end before
-    stop texts.
+    ``passthrough`` are exceptions that stop the run, not just the batch. ``think_tags`` are the tags around thoughts at
+    the beginning of an answer; if they are None, its text stays unchanged. If ``cuts`` is True, answers end before stop
+    texts.
     """
     answers: dict[int, Answer] = {}
     for kind, answer in ((Generate, _generate_method(adapter)), (LogLikelihood, method(adapter, "loglikelihood"))):
@@ -87,7 +87,7 @@ def unusable(adapter: Any, error: BaseException, passthrough: tuple[type[BaseExc
     place = raised_in(error, skips=lambda path: path.startswith(OURS))
     where = f" ({place})" if place else ""
     found = kind(f"adapter {adapter_name(adapter)} raised {error_text(error)}{where}{hint_of(error)}")
-    # An attribute of exceptions in clients such as OpenAI's.
+    # An attribute of exceptions raised by clients such as OpenAI's.
     status = getattr(error, "status_code", None)
     found.status = status if isinstance(status, int) and 400 <= status <= 599 else 0
     return found
@@ -183,7 +183,7 @@ def without_thoughts(answer: Answer, request: Request, tags: tuple[str, str] | N
 
 
 def _both(reported: str, found: str) -> str:
-    """Join the thoughts from the field and from the text; some servers send the same thoughts in both."""
+    """Join the thoughts from the field and those from the text; some servers send the same thoughts in both."""
     parts = [reported, found] if reported.strip() != found.strip() else [reported]
     return "\n".join([part for part in parts if part.strip()]) or found
 

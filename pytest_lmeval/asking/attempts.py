@@ -1,4 +1,4 @@
-"""Send single requests to an async adapter, with a time limit for each attempt, and retries."""
+"""Send individual requests to an async adapter, with a time limit for each attempt, and retries."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Attempts:
     """Makes attempts at requests, each request in a separate task; a single timer watches all attempts.
 
     If an attempt times out, the class cancels the task, which may ignore the cancellation. The class therefore calls
-    ``on_late`` with the request and with the answer for the attempt. Use an instance in only one event loop.
+    ``on_late`` with the request and the attempt's answer. Use an instance in only one event loop.
     """
 
     def __init__(

@@ -80,7 +80,7 @@ class BatchTransport:
         self._queue.put(None)
 
     def _drop_sent(self) -> None:
-        """Settle the budget for the hanging call, although the cost of the call remains unknown."""
+        """Settle the budget for the hanging call, although the call's cost remains unknown."""
         if self._sent is not None:
             self._sent.settle()
 
@@ -119,7 +119,7 @@ class BatchTransport:
         return answers
 
     def _ask_within_limit(self, requests: Sequence[Request], room: int) -> list[Answer]:
-        """Send ``requests`` when the budget allows ``room`` requests; return no answers if the run ends before that."""
+        """Send ``requests`` when the budget allows ``room`` requests; return no answers if the run ends before then."""
         if self._budget is None:
             return self._ask_together(requests)
         woken = threading.Event()

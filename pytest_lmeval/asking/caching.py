@@ -23,7 +23,7 @@ MODES = ("use", "read-only", "refresh", "sampled")
 
 @dataclass(frozen=True, slots=True)
 class CacheSettings:
-    """The folder and the mode of the cache; the mode is one of MODES.
+    """The cache's folder and mode; the mode is one of MODES.
 
     ``use`` and ``sampled`` read cached answers, and store new answers. If a request has a temperature other than 0,
     ``use`` neither reads nor stores an answer. ``sampled`` reads and stores answers at any temperature, separately for
@@ -77,7 +77,7 @@ class Cache:
             self.misses += 1
 
     def facts(self) -> dict[str, object]:
-        """Return the facts about the cache for the manifest, with the counts of this process."""
+        """Return the facts about the cache for the manifest, with this process's counts."""
         facts: dict[str, object] = {"mode": self.settings.mode, "hits": self.hits, "misses": self.misses}
         facts["saved_cost"] = self.saved_cost
         others = {
@@ -91,10 +91,9 @@ class Cache:
 
 
 class CachedAnswers:
-    """Reads and stores the answers of one adapter; their keys depend on the adapter's identity and the request.
+    """Reads and stores one adapter's answers; their keys depend on the adapter's identity and the request.
 
-    If the identity of the adapter is uncertain, which only ``read-only`` allows, the answer to every request is an
-    error.
+    If the adapter's identity is uncertain, which only ``read-only`` allows, the answer to every request is an error.
     """
 
     def __init__(self, cache: Cache, adapter: Any, identity: Identity) -> None:

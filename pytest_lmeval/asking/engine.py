@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.asking.rounds import Conversation, Rounds
 
 RequestsOf = Callable[[Any], Sequence[Request]]
-"""Returns the requests of a key."""
+"""Returns a key's requests."""
 Ahead = Callable[[], Hashable | None]
 """Returns the next key that the run will need, or None if the run does not know it yet."""
 _LOOK_S = 0.25
@@ -37,9 +37,9 @@ class Hooks:
 
     ``recall`` returns the known answers to all requests of a key, or None if an answer is unknown. ``converse`` returns
     the conversation that a request of a key begins, or None. While :meth:`Engine.respond` waits, it calls
-    ``while_waiting`` with the engine at intervals. ``start`` returns a new or an unused helper process; without
-    ``start``, the engine starts a helper process on demand. When the answers of a job arrive, a thread of the transport
-    calls ``keep``, which returns True if it records the answers.
+    ``while_waiting`` with the engine at intervals. ``start`` returns a new or unused helper process; without ``start``,
+    the engine starts a helper process on demand. When a job's answers arrive, a transport thread calls ``keep``, which
+    returns True if it records the answers.
     """
 
     recall: Callable[[Any, Sequence[Request]], Sequence[Response] | None] | None = None
@@ -53,7 +53,7 @@ _NO_HOOKS = Hooks()
 
 
 class Arrived(NamedTuple):
-    """The undelivered answers to the requests of a key; ``is_new`` is True if this run sent each request once."""
+    """The undelivered answers to a key's requests; ``is_new`` is True if this run sent each request once."""
 
     key: Any
     requests: Sequence[Request]
@@ -142,7 +142,7 @@ class Engine:
     def ask(self, jobs: Sequence[Job], on_answer: Callable[[Job], None]) -> None:
         """Send ``jobs`` in one message, regardless of the plan and the window; any thread may call this method.
 
-        A thread of the transport calls ``on_answer`` once per job; ``on_answer`` must not block. The caller must call
+        A transport thread calls ``on_answer`` once per job; ``on_answer`` must not block. The caller must call
         :meth:`look_after` at intervals while it waits for an answer.
         """
 

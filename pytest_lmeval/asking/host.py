@@ -28,7 +28,7 @@ _HEARTBEAT_S = 0.5
 
 def main() -> None:
     """Process jobs until the parent exits or closes stdin."""
-    # The adapter imports them again and then reports any fault.
+    # The adapter imports them again and then reports any error.
     with contextlib.suppress(Exception):
         for module in _next():
             importlib.import_module(module)
@@ -73,7 +73,7 @@ class _Outbox(Inbox):
         return job
 
     def deliver(self, job: Job, answers: Sequence[Answer]) -> None:
-        """Add the answers of a job to the next message."""
+        """Add a job's answers to the next message."""
         number = self._numbers.pop(job, None)
         if number is not None:
             self._ready.put((number, list(answers)))

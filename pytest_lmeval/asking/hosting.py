@@ -57,7 +57,7 @@ class HelperProcess:
 
     @property
     def is_fit(self) -> bool:
-        """True if the process is alive, and has the environment variables and working folder of the current process."""
+        """True if the process is alive, and has the current process's environment variables and working folder."""
         return self.process.poll() is None and self._surroundings == _surroundings()
 
     def begin(self, adapter: Any, policy: Policy) -> None:
@@ -128,8 +128,8 @@ def _surroundings() -> tuple[dict[str, str], str]:
 class HostedTransport:
     """Sends jobs to a helper process, which runs the event loop, and receives the answers.
 
-    A helper process saves time only if many requests are in flight. It must be possible to pickle the adapter.
-    ``start`` returns a new or an unused helper process.
+    A helper process saves time only if many requests are in flight. The adapter must be picklable. ``start`` returns a
+    new or unused helper process.
     """
 
     def __init__(

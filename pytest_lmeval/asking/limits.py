@@ -41,7 +41,7 @@ _HTTP_CLIENT = re.compile(r"no usable reply from \S+: ClientConnector(DNS)?Error
 
 
 class Budget:
-    """Releases requests only if the run stays within ``limit`` when each request in flight has the highest cost so far.
+    """Releases requests only if the run would stay within ``limit`` at the highest cost so far per request in flight.
 
     Queued requests do not count, because the budget releases them only later. As a result, ``spent`` exceeds the limit
     only if requests in flight cost more than any earlier request. Until the first cost is known, only one request or
@@ -239,9 +239,9 @@ def is_unreachable(error: BaseException) -> bool:
 
 
 def hint_of(error: BaseException) -> str:
-    """Return a hint at the fault in the adapter that probably caused ``error``, or ""."""
+    """Return a hint about the mistake in the adapter that probably caused ``error``, or ""."""
     taken = error.obj if isinstance(error, AttributeError) else None
-    # A TypeError only names the type in its text.
+    # A TypeError names the type only in its text.
     named = isinstance(error, TypeError) and _REQUEST_TYPES.search(str(error))
     if named or isinstance(taken, Generate | LogLikelihood):
         return "; it receives a request, whose text is request.text"

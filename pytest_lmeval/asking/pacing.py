@@ -43,11 +43,11 @@ class Waits:
 
 
 class Opening:
-    """Lets the first request run alone, so that only one request fails if a fault affects all requests.
+    """Lets the first request run alone, so that only one request fails if an error affects all requests.
 
-    At most ``room()`` requests are in flight until ``room`` returns None. After ``ALONE_S`` seconds, the limit ends in
-    any case, and the class calls ``on_open``. If ``is_open`` is True, there is no limit, because the model is known to
-    answer. Use an instance in only one event loop.
+    At most ``room()`` requests are in flight until ``room`` returns None. After ``ALONE_S`` seconds, the limit ends
+    regardless, and the class calls ``on_open``. If ``is_open`` is True, there is no limit, because the model is known
+    to answer. Use an instance in only one event loop.
     """
 
     def __init__(self, room: Callable[[], int | None], on_open: Callable[[], None], *, is_open: bool = False) -> None:

@@ -18,13 +18,13 @@ LONGEST_WAIT_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The settings for the requests of one process.
+    """The settings for one process's requests.
 
-    ``timeout_s`` limits one attempt at a request; the limit of a batch call is ``timeout_s`` times the number of its
+    ``timeout_s`` limits one attempt at a request; the limit for a batch call is ``timeout_s`` times the number of its
     requests. ``retries`` is the maximum number of attempts after the first attempt. ``concurrency`` and ``max_cost``
     are this process's parts of the run's limits, and ``share`` is the number of processes. ``passthrough`` are
-    exceptions that stop the run. ``think_tags`` are the tags around the thoughts at the beginning of a text; if they
-    are None, texts stay unchanged.
+    exceptions that stop the run. ``think_tags`` are the tags around thoughts at the beginning of an answer; if they are
+    None, its text stays unchanged.
     """
 
     batch_size: int = DEFAULT_BATCH_SIZE
@@ -40,7 +40,7 @@ class Policy:
 def backoff_s(attempt: int, retry_after: float | None) -> float:
     """Return the delay, in seconds, after failed attempt number ``attempt``, which counts from 0.
 
-    The delay is at least ``retry_after``, if the server demands it. Without ``retry_after``, the delay doubles with
+    The delay is at least ``retry_after``, if the server demands one. Without ``retry_after``, the delay doubles with
     each attempt, up to 60 s. Up to half of this delay is random, so that clients do not retry at the same time.
     """
     if retry_after is not None:

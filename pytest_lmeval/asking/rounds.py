@@ -1,7 +1,7 @@
 """Run conversations, in which a response takes several requests, and later requests depend on earlier answers.
 
-A round consists of the requests of a job that the run can send together. For a batch adapter, a round is the next turn
-of all examples in the batch. For an async adapter, each job has one example, so a round is the next turn of that
+A round consists of those of a job's requests that the run can send together. For a batch adapter, a round is the next
+turn of all examples in the batch. For an async adapter, each job has one example, so a round is the next turn of that
 example.
 """
 
@@ -45,7 +45,7 @@ class UserModel(Protocol):
 class Conversation:
     """A response in progress, with its exchanges so far and the next ``request``.
 
-    ``request`` is None at the end, and while ``aside`` waits for a reply of ``user``, the model that simulates the
+    ``request`` is None at the end, and while ``aside`` waits for a reply from ``user``, the model that simulates the
     user. The run does not send requests whose answers ``recall`` knows; it calls ``note`` with every other exchange.
     Without ``follow_up``, the response takes a single request.
     """

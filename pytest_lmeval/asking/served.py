@@ -1,4 +1,4 @@
-"""Answer requests of another process with an adapter; the other process decides about retries."""
+"""Answer another process's requests with an adapter; that process decides on retries."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Served:
         self.facts = _facts(self._adapter, node)
 
     async def answer(self, requests: Sequence[Request], think_tags: tuple[str, str] | None) -> list[Answer]:
-        """Return one answer per request, in order; do not separate thoughts from texts."""
+        """Return one answer per request, in order; do not separate thoughts from text."""
         tell(self._adapter, "think_tags", think_tags)
         if self.facts.streams:
             return list(await asyncio.gather(*map(self._answer_one, requests)))

@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 class Job:
     """Requests to send together; ``spans`` maps each key to the positions of its requests.
 
-    ``failure`` is an exception that stops the run. When the job has its answers or has failed, a thread of the
-    transport calls ``on_answer`` once with the job, and then sets ``on_answer`` to None. A thread in :meth:`Inbox.wait`
-    also waits for this call. If a request may have follow-ups, ``talks`` holds a conversation for each request.
-    ``is_kept`` is True if the run has recorded the answers. ``known`` maps positions of requests to answers that the
-    run already has.
+    ``failure`` is an exception that stops the run. When the job has its answers or has failed, a transport thread calls
+    ``on_answer`` once with the job, and then sets ``on_answer`` to None. A thread in :meth:`Inbox.wait` also waits for
+    this call. If a request may have follow-ups, ``talks`` holds a conversation for each request. ``is_kept`` is True if
+    the run has recorded the answers. ``known`` maps positions of requests to answers that the run already has.
     """
 
     requests: list[Request] = field(default_factory=list)
@@ -66,7 +65,7 @@ class Inbox:
         self._arrived = threading.Event()
 
     def deliver(self, job: Job, answers: Sequence[Answer]) -> None:
-        """Store the answers of a job, and wake the thread that waits for it; ignore later answers for the same job."""
+        """Store a job's answers, and wake the thread that waits for it; ignore later answers for the same job."""
         if job.answers is None:
             job.answers = answers
             if job.on_answer is not None:
@@ -83,7 +82,7 @@ class Inbox:
         self.deliver(job, ())
 
     def wait(self, job: Job, timeout_s: float) -> bool:
-        """Wait for the answers of ``job``, at most ``timeout_s`` seconds; return True if the answers have arrived."""
+        """Wait at most ``timeout_s`` seconds for the answers of ``job``; return True if they have arrived."""
         # The order matters: answers that arrive after the check see ``_awaited`` set.
         self._arrived.clear()
         self._awaited = job

@@ -25,8 +25,8 @@ _Place = tuple[Job, int]
 class WindowTransport(BatchTransport):
     """Takes waiting jobs with about ``size`` requests, and sends the requests in batches that the adapter plans.
 
-    A job is complete once its last request has an answer. An adapter without ``plan_window`` receives all requests of a
-    window in one call per kind of request.
+    A job is complete once its last request has an answer. An adapter without ``plan_window`` receives all of a window's
+    requests in one call per kind of request.
     """
 
     def __init__(self, adapter: Any, policy: Policy, inbox: Inbox, size: int, budget: Budget | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Convert the parts of a message into blocks for Anthropic's Messages interface."""
+"""Convert a message's parts into blocks for Anthropic's Messages interface."""
 
 from __future__ import annotations
 

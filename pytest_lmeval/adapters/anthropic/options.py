@@ -1,4 +1,4 @@
-"""Define the options of the adapter ``anthropic``, and check them when the adapter is created."""
+"""Define the ``anthropic`` adapter's options, and check them when the adapter is created."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_lmeval.adapters.options import Check, fault
 from pytest_lmeval.numbers import Number
 
 ADAPTIVE = "adaptive"
-"""The option ``thinking`` that lets the model decide how much to think."""
+"""The value of the option ``thinking`` that lets the model decide how much to think."""
 # Body fields that have their own options.
 _OWNED = frozenset(
     {"model", "messages", "system", "temperature", "top_p", "top_k", "stop_sequences", "max_tokens", "stream"}
@@ -66,7 +66,7 @@ _CHECKS: Mapping[str, Check] = {
 
 
 def read_options(given: Mapping[str, object]) -> MessagesOptions:
-    """Check the options; raise a UsageError that names a bad option and the expected value."""
+    """Check the options; raise a UsageError that names an invalid option and the expected value."""
     options = read("anthropic", MessagesOptions, _CHECKS, given)
     if options.thinking is not None and (options.temperature not in (None, 1) or options.top_k is not None):
         raise fault("anthropic", "options temperature and top_k cannot be combined with thinking; expected neither")

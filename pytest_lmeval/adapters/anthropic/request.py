@@ -16,7 +16,7 @@ _CHOICES: Mapping[str, Mapping[str, str]] = {"none": {"type": "none"}, "required
 
 
 def request_fields(model: str, options: MessagesOptions, request: Generate) -> dict[str, object]:
-    """Return the fields of the body; the request's ``max_tokens`` and ``options`` override the options of the adapter.
+    """Return the body's fields; the request's ``max_tokens`` and ``options`` override the adapter's options.
 
     Raise RequestRefused if the interface cannot represent a message of the conversation.
     """
@@ -44,12 +44,12 @@ def request_fields(model: str, options: MessagesOptions, request: Generate) -> d
 def _thinking(options: MessagesOptions, prompt: Sequence[Message]) -> dict[str, Any]:
     if options.thinking in (None, ADAPTIVE):
         return {"type": ADAPTIVE} if options.thinking else {}
-    # With a budget, the interface requires the thoughts before a call along with its result.
+    # With a budget, the interface requires a call's result to come with the thoughts before the call.
     return {} if lacks_thoughts(prompt) else {"type": "enabled", "budget_tokens": options.thinking}
 
 
 def _messages(prompt: Sequence[Message]) -> list[dict[str, object]]:
-    """Convert the conversation into turns of the user and the assistant; merge adjacent messages of the same role."""
+    """Convert the conversation into user and assistant turns; merge adjacent messages with the same role."""
     turns: list[dict[str, Any]] = []
     for message in prompt:
         if message.role in _SYSTEM:

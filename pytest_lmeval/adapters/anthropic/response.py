@@ -1,7 +1,7 @@
-"""Turn the body of a reply into a completion.
+"""Turn a reply's body into a completion.
 
 A run scores text, tool calls, thoughts without an answer, an empty turn, and a refusal with the text before it. The run
-reports an error, without a score, for an error object, for a reply that is not a message, and for a block of an unknown
+reports an error, without a score, for an error object, for a reply that is not a message, and for a block of unknown
 kind. A reply without blocks that used all its tokens is also an error.
 """
 
@@ -27,7 +27,7 @@ _REASONS = {
 }
 _OF_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _OF_USES = frozenset({"type", "id", "name", "input"})
-# Tokens of the prompt that the server's cache stored, and tokens that it supplied.
+# Prompt tokens that the server's cache stored, and prompt tokens that it supplied.
 _CACHED = ("cache_creation_input_tokens", "cache_read_input_tokens")
 
 
@@ -75,7 +75,7 @@ def completion(
 
 
 def _signed(blocks: Sequence[Mapping[str, object]], thoughts: str) -> Fields:
-    """Return the blocks of thoughts; replace a text that equals ``thoughts`` with None."""
+    """Return the blocks of thoughts; replace text equal to ``thoughts`` with None."""
     found = [block for block in blocks if block["type"] in _OF_THOUGHTS]
     signed = [{**block, "thinking": None} if block.get("thinking") == thoughts else block for block in found]
     return {BLOCKS: signed} if signed else {}
@@ -86,7 +86,7 @@ def _from_cache(document: Document) -> Fields:
 
 
 def _blocks(document: Document) -> list[Mapping[str, object]]:
-    """Return the blocks of the message; raise AdapterError for content of another kind."""
+    """Return the message's blocks; raise AdapterError for content of any other kind."""
     content = document.fields.get("content")
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
         raise document.error("no content; expected a list of blocks")
@@ -105,7 +105,7 @@ def _joined(blocks: Sequence[Mapping[str, object]], kind: str) -> str:
 
 
 def _tool_call(document: Document, block: Mapping[str, object]) -> ToolCall:
-    """Return a tool call; the arguments of a streamed call are text, which may be invalid JSON."""
+    """Return a tool call; a streamed call's arguments are text, which may be invalid JSON."""
     name, given = block.get("name"), block.get("input")
     if not isinstance(name, str) or not isinstance(given, dict | str):
         raise document.error("a block tool_use without name or input")

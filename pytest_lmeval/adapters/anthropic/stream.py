@@ -1,4 +1,4 @@
-"""Assemble the events of a stream into an unstreamed message."""
+"""Assemble a stream's events into an unstreamed message."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PIECES = {
 
 
 class StreamedMessage:
-    """A message of which some blocks have arrived."""
+    """A message, some blocks of which have arrived."""
 
     def __init__(self) -> None:
         self.has_content = False
@@ -42,7 +42,7 @@ class StreamedMessage:
         # Ignore other kinds, such as ping: the interface may add more kinds.
 
     def document(self) -> dict[str, object]:
-        """Return the unstreamed reply that is equivalent to the events so far; the input of a tool call is text."""
+        """Return the unstreamed reply that is equivalent to the events so far; a tool call's input is text."""
         blocks = [self._whole(index) for index in self._blocks]
         return {**self._message, "content": blocks, "usage": self._usage}
 
@@ -74,12 +74,12 @@ class StreamedMessage:
         self.has_content = self.has_content or bool(text)
 
     def _add_usage(self, usage: Any) -> None:
-        """Record the token counts in ``usage``; later counts replace earlier counts."""
+        """Record the token counts in ``usage``; later counts replace earlier ones."""
         if isinstance(usage, dict):
             self._usage |= {name: value for name, value in usage.items() if value is not None}
 
     def _whole(self, index: int) -> dict[str, object]:
-        # If no deltas arrive, for arguments for example, the block's start has the content.
+        # If no deltas arrive, for example for arguments, the block's start has the content.
         texts = {name: "".join(parts) for name, parts in self._pieces[index].items() if any(parts)}
         return {**self._blocks[index], **texts}
 

@@ -19,8 +19,8 @@ from pytest_lmeval.adapters.hf.rows import Batch, Prompted, Row, RowFamily, Samp
 from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request
 
-# On a CPU, larger batches are no faster, and rows whose lengths differ more need more padding. Writing takes a pass for
-# each token, which more rows share.
+# On a CPU, larger batches are no faster, and rows whose lengths differ more need more padding. In generation, each
+# token takes a pass, which more rows then share.
 _ENOUGH_TO_SCORE = 1024
 _ENOUGH_TO_WRITE = 4096
 _LONGEST_STEP_S = 10.0
@@ -100,7 +100,7 @@ class HfAdapter:
     def loglikelihood(self, requests: Sequence[LogLikelihood]) -> list[LogProb | AdapterError]:
         """Return a log-probability or an AdapterError for each continuation, in order.
 
-        If the tokenizer has a chat template, the template formats contexts that are conversations. If context and
+        If the tokenizer has a chat template, the template formats contexts that are conversations. If the context and
         continuation exceed the model's window, the adapter drops the beginning of the context. If several requests
         begin with the same tokens, the model reads these tokens only once if that saves time.
         """
@@ -214,9 +214,9 @@ class HfAdapter:
         return generation.write(loaded, reader, self._prompts, options, batch, self._closing.is_set)
 
     def _whole_text(self, request: Any) -> LogProb | AdapterError:
-        """Return the log-probability of a text that the model reads in windows."""
+        """Return the log-probability of text that the model reads in windows."""
         loaded = self._open()
-        # As in lm-evaluation-harness, tokens that the tokenizer adds before a text are predicted, too.
+        # As in lm-evaluation-harness, tokens that the tokenizer adds before the text are also predicted.
         start, tokens = self._prompts.start, self._prompts.plain(request.continuation)
         if not tokens or not start:
             return AdapterError("the text has no tokens, or the tokenizer has no token to begin a text")

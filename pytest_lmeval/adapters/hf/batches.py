@@ -23,7 +23,7 @@ _Ready = TypeVar("_Ready")
 class BatchLimits:
     """The limits of a batch.
 
-    ``tokens`` is the maximum number of tokens in a pass through the model, including padding and tokens to write. No
+    ``tokens`` is the maximum number of tokens in a pass through the model, including padding and tokens to generate. No
     row may exceed the model's ``window``.
     """
 
@@ -103,8 +103,8 @@ def size_of(batch: Batch[AnyRow]) -> Size:
 def batches(groups: Sequence[RowFamily[AnyRow]], limits: BatchLimits) -> Iterator[list[RowFamily[AnyRow]]]:
     """Yield batches of the families within the limits, longest rows first; each batch has at least one row.
 
-    Only families with a shared beginning need two passes through the model, so a batch never mixes families with and
-    without a shared beginning.
+    Only families with a shared beginning need two passes through the model, so a batch never mixes them with other
+    families.
     """
     batch: list[RowFamily[AnyRow]] = []
     size = Size()

@@ -20,7 +20,7 @@ _decoder = json.JSONDecoder()
 
 
 class Family(NamedTuple):
-    """A format of tool calls, with ``marks`` in chat templates, and ``special`` tokens that decoding keeps."""
+    """A format for tool calls, with ``marks`` in chat templates, and ``special`` tokens that decoding keeps."""
 
     parse: Callable[[str], Found]
     marks: tuple[str, ...]
@@ -77,7 +77,7 @@ def parse_calls(text: str, family: str) -> tuple[str, tuple[ToolCall, ...]]:
 
 
 def _objects(body: str) -> Iterator[str]:
-    """Yield the JSON objects at the start of a text, and then the rest of the text."""
+    """Yield the JSON objects at the start of ``body``, and then the rest of it."""
     while body := body.lstrip(" \t\r\n;,"):
         try:
             _, end = _decoder.raw_decode(body)

@@ -165,7 +165,7 @@ class _Choice:
         return torch.full_like(scores, -torch.inf).scatter_(-1, self._chosen(scores), 0)
 
     def are_done(self, tokens: Any, scores: Any, **_: Any) -> Any:
-        """Append the tokens that the library took to the rows; return True for each complete row."""
+        """Append to the rows the tokens that the library took; return True for each complete row."""
         import torch
 
         self._add(tokens[:, -1].tolist())
@@ -197,7 +197,7 @@ def draw(scores: Any, temperature: float, top_p: float, uniform: Any) -> Any:
     """Draw one token per row with the random numbers in ``uniform``; return the tokens, of shape (rows, 1).
 
     ``uniform`` also has the shape (rows, 1), and contains numbers in [0, 1). The function draws only from the most
-    probable tokens whose probabilities together reach ``top_p``.
+    probable tokens whose combined probability reaches ``top_p``.
     """
     import torch
 

@@ -24,8 +24,8 @@ _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequen
 class Loaded:
     """A loaded model, with the facts that the adapter needs for requests.
 
-    ``name`` is the name of the folder, or the name on the hub. ``window`` is the maximum number of tokens that the
-    model can read, or None if the model's config has no limit. ``ends`` are the tokens that end a text, and ``pad`` is
+    ``name`` is the folder's name, or the name on the hub. ``window`` is the maximum number of tokens that the model can
+    read, or None if the model's config has no limit. ``ends`` are the tokens that mark the end of text, and ``pad`` is
     the padding token. ``folder`` contains the model's files. ``revision`` is the commit on the hub, or None for a model
     from a folder. ``processor`` creates the inputs of a model that accepts images; it is None for a model that accepts
     only text.

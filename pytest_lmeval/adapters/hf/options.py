@@ -1,4 +1,4 @@
-"""Check the options of the adapter ``hf`` before it imports torch, and choose a device."""
+"""Check the ``hf`` adapter's options before it imports torch, and choose a device."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class HfOptions:
     """Options for loading and querying the model.
 
     If ``temperature`` is 0, the model takes the most probable token. At a higher temperature, the model draws, with
-    ``seed``, from the most probable tokens whose probabilities together reach ``top_p``. ``max_new_tokens`` applies to
+    ``seed``, from the most probable tokens whose combined probability reaches ``top_p``. ``max_new_tokens`` applies to
     requests without ``max_tokens``. ``batch_tokens`` limits the number of tokens in a pass through the model, including
-    padding and tokens to write. The adapter forms batches from up to ``request_window`` requests. ``tool_parser`` is
-    the format of tool calls; by default, the chat template determines it. ``threads`` is the number of torch's CPU
-    threads, by default a worker's share of torch's default.
+    padding and tokens to generate. The adapter forms batches from up to ``request_window`` requests. ``tool_parser`` is
+    the tool-call format; by default, the chat template determines it. ``threads`` is the number of torch's CPU threads,
+    by default a worker's share of torch's default.
     """
 
     device: str = "auto"
@@ -82,7 +82,7 @@ _CHECKS: Mapping[str, Check] = {
 
 
 def read_options(given: Mapping[str, object]) -> HfOptions:
-    """Check the options; raise a UsageError that names a bad option and the expected value."""
+    """Check the options; raise a UsageError that names an invalid option and the expected value."""
     options = HfOptions(**checked("hf", _CHECKS, given))
     if options.top_p < 1 and options.temperature == 0:
         raise fault("option top_p has no effect at temperature 0; expected a temperature above 0 with it")

@@ -1,4 +1,4 @@
-"""Run rows through the model, which reads a common beginning of the rows only once."""
+"""Run rows through the model, which reads the rows' common beginning only once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def can_go_on(model: Any) -> bool:
     """Return True if ``model`` can continue from the keys and values of other rows.
 
     Only transformers' own models with full attention in all layers can continue from other rows. Layers with sliding
-    windows, recurrence or compression have another kind of state.
+    windows, recurrence or compression have a different kind of state.
     """
     config = model.config.get_text_config()
     layers = set(getattr(config, "layer_types", None) or ["full_attention"])
@@ -33,7 +33,7 @@ def name_of_past(model: Any) -> str:
 
 
 def padded(rows: Sequence[Sequence[int]], pad: int, device: str) -> tuple[Any, Any]:
-    """Return tokens and attention mask, both padded on the left to the length of the longest row."""
+    """Return the tokens and the attention mask, both padded on the left to the length of the longest row."""
     import torch
 
     width = max(map(len, rows))
@@ -72,7 +72,7 @@ class Reader:
         self._kept: tuple[tuple[int, ...], ReadRows] | None = None
 
     def read(self, loaded: Loaded, batch: Batch[AnyRow], *, keep_past: bool = False) -> ReadRows:
-        """Return at least the predictions that the rows of the batch need; their number is the same for each row."""
+        """Return at least the predictions that the batch's rows need; their number is the same for each row."""
         import torch
 
         begun = self._begin(loaded, batch) if batch[0].shared else None

@@ -1,7 +1,7 @@
 """Convert text into tokens, and tokens into text.
 
-The tokens of a plain text begin with the tokenizer's prefix (usually one BOS token) and have no suffix. The chat
-template formats a conversation and adds its special tokens.
+The tokens of plain text begin with the tokenizer's prefix (usually one BOS token) and have no suffix. The chat template
+formats a conversation and adds its special tokens.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pytest_lmeval.postprocess import split_thoughts
 from pytest_lmeval.types import Generate, LogLikelihood, Media, Message
 
 _PROBE = "probe"
-_BEFORE = 8  # enough tokens to show a tokenizer that the next token does not begin a text
+_BEFORE = 8  # enough tokens to show a tokenizer that the next token does not begin the text
 
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """A text, with ``is_template`` True if it begins with output of the chat template, including special tokens."""
+    """Text, with ``is_template`` True if it begins with the chat template's output, including special tokens."""
 
     text: str
     is_template: bool = False
@@ -76,7 +76,7 @@ class Prompts:
         return tokens, opened
 
     def opens_thoughts(self, text: str) -> bool:
-        """Return True if a text from the chat template ends with the opening tag of thoughts."""
+        """Return True if ``text``, from the chat template, ends with the opening tag for thoughts."""
         return self.think_tags is not None and text.rstrip().endswith(self.think_tags[0])
 
     def chat(self, request: Generate) -> str:
@@ -84,12 +84,12 @@ class Prompts:
         return self._with_tools(request) if request.tools else self._converse(request.prompt)
 
     def split_thoughts(self, text: str, *, opened: bool) -> tuple[str, str]:
-        """Split the model's text into thoughts and answer; ``opened`` is True if the prompt ends within thoughts."""
+        """Split the model's text into thoughts and an answer; ``opened`` is True if the prompt ends within thoughts."""
         found = split_thoughts(text, self.think_tags, opened=opened) if self.think_tags else None
         return found or ("", text)
 
     def count(self, text: str) -> int:
-        """Return the number of tokens in a text."""
+        """Return the number of tokens in ``text``."""
         return len(self._encode(text))
 
     def _with_tools(self, request: Generate) -> str:
@@ -106,12 +106,12 @@ class Prompts:
     def split_requests(self, requests: Sequence[LogLikelihood]) -> list[tuple[list[int], int] | AdapterError]:
         """Return the tokens of each request and the number of tokens in its continuation, or an error.
 
-        The context's tokens are the leading tokens that do not change if the continuation follows. The tokenizer may
-        join the end of the context (usually a space) with the start of the continuation; the joint token then belongs
+        The context's tokens are the leading tokens that do not change when the continuation follows. The tokenizer may
+        merge the end of the context (usually a space) with the start of the continuation; the merged token then belongs
         to the continuation. At least one token precedes the continuation. If the context has no tokens, the BOS token,
         or else the EOS token, precedes the continuation.
 
-        The chat template formats a context that consists of messages. One call of the tokenizer converts all texts,
+        The chat template formats a context that consists of messages. One call to the tokenizer converts all texts,
         because a call for each short text could take longer than the model. If a request moves whitespace, its
         continuation begins after as many tokens as the context alone has, as in lm-evaluation-harness.
         """
@@ -148,7 +148,7 @@ class Prompts:
         return whole[len(start) :] if whole.startswith(start) else self.decode(written)
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Return the text of ``tokens``; keep all whitespace, but only the special tokens of thoughts and calls."""
+        """Return the text of ``tokens``; keep all whitespace, but only the special tokens for thoughts and calls."""
         kept = self._kept
         if not kept.isdisjoint(tokens):
             tokens = [token for token in tokens if token in kept or token not in self._special]
@@ -170,7 +170,7 @@ class Prompts:
         return frozenset(token for text, token in named if text in marks)
 
     def plain(self, text: str) -> list[int]:
-        """Return the tokenizer's prefix and the tokens of a text."""
+        """Return the tokenizer's prefix and the tokens of ``text``."""
         return self._encode_all([_Context(text)])[_Context(text)]
 
     def _encode_all(self, texts: Collection[_Context]) -> dict[_Context, list[int]]:
@@ -215,7 +215,7 @@ class Prompts:
 
 
 def _turn(message: Message, *, as_parts: bool) -> dict[str, object]:
-    """Return a message in the format of chat templates; the arguments of tool calls are objects."""
+    """Return a message in the format of chat templates; a tool call's arguments are objects."""
     turn = message.to_json()
     if as_parts or message.parts:
         turn["content"] = [
@@ -252,9 +252,9 @@ def _border(
 
 
 def _moved(context: _Context | AdapterError, request: LogLikelihood) -> tuple[_Context | AdapterError, str]:
-    """Return context and continuation; if requested, move trailing whitespace from the context to the continuation.
+    """Return the context and the continuation; if requested, move trailing whitespace from the former to the latter.
 
-    Whitespace matters because tokenizers join it with the text after it, and many chat templates end with a line break.
+    Whitespace matters because tokenizers join it with what follows, and many chat templates end with a line break.
     """
     if isinstance(context, AdapterError) or not request.moves_blanks or not (bare := context.text.rstrip()):
         return context, request.continuation

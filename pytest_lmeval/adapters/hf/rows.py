@@ -11,21 +11,21 @@ from pytest_lmeval.adapters.hf.prompts import Seen, shared_length
 _WORTH_SAVING = 0.4
 """The fraction of a family's tokens that sharing must save, because sharing needs a second pass through the model."""
 Sampling: TypeAlias = tuple[tuple[str, float], ...]
-"""Options of a request that override the adapter's options, sorted by name."""
+"""Request options that override the adapter's options, sorted by name."""
 
 
 @dataclass(slots=True)
 class ScoredRow:
     """A row for scoring continuations; ``asked`` maps request numbers to the tokens of the continuations.
 
-    At the i-th last token of the row, the model predicts the i-th last token of each continuation.
+    At the row's i-th-to-last token, the model predicts the i-th-to-last token of each continuation.
     """
 
     tokens: list[int]
     asked: dict[int, list[int]] = field(default_factory=dict)
 
     room: ClassVar[int] = 0
-    """The number of tokens to write."""
+    """The number of tokens to generate."""
     sampling: ClassVar[Sampling] = ()
     seen: ClassVar[None] = None
 
@@ -42,11 +42,11 @@ class ScoredRow:
 
 @dataclass(frozen=True, slots=True)
 class Prompted:
-    """The ``tokens`` of a prompt, and ``room``, the maximum number of tokens to write.
+    """The ``tokens`` of a prompt, and ``room``, the maximum number of tokens to generate.
 
     ``seed`` initializes the random numbers for this prompt. ``opened`` is True if the prompt ends within thoughts.
-    ``tools`` is True if the model may call tools. ``number`` is the number of the request. All rows of a batch have the
-    same ``sampling``, and either all rows or no rows have images (``seen``).
+    ``tools`` is True if the model may call tools. ``number`` is the request's number. All rows of a batch have the same
+    ``sampling``, and either all rows or no rows have images (``seen``).
     """
 
     tokens: list[int]
@@ -89,7 +89,7 @@ Batch = Sequence[RowFamily[AnyRow]]
 
 
 def rows_of(batch: Batch[AnyRow]) -> list[AnyRow]:
-    """Return the rows of a batch in order."""
+    """Return a batch's rows in order."""
     return [row for family in batch for row in family.rows]
 
 

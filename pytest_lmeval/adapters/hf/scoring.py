@@ -20,8 +20,8 @@ Split = tuple[list[int], int]
 def readings(split: Mapping[int, Split], window: int | None) -> list[ScoredRow]:
     """Return the rows that answer all requests; a row that exceeds the ``window`` loses its first tokens.
 
-    Requests for which the model reads the same tokens share a row, for example requests for single tokens after one
-    context.
+    Requests for which the model reads the same tokens share a row, for example requests for single tokens after the
+    same context.
     """
     rows: dict[tuple[int, ...], ScoredRow] = {}
     for number, (tokens, size) in split.items():
@@ -82,11 +82,11 @@ def _logprob(tokens: Sequence[int], each: Sequence[float], greedy: bool) -> LogP
 
 
 def windows(start: Sequence[int], tokens: Sequence[int], size: int | None) -> Iterator[Split]:
-    """Yield the windows of a text for a model that reads at most ``size`` tokens; None means no limit.
+    """Yield windows over ``tokens`` for a model that reads at most ``size`` tokens; None means no limit.
 
-    The context of the first window is only ``start``. Each further window predicts the next ``size`` tokens; its
-    context is the one token before them. The last window predicts the remaining tokens, with as much context as the
-    model can read.
+    The first window's context is only ``start``. Each further window predicts the next ``size`` tokens; its context is
+    the one token before them. The last window predicts the remaining tokens, with as much context as the model can
+    read.
     """
     length = len(tokens) if size is None else size
     whole = [*start, *tokens]

@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 _encode = compact_encoder(allow_nan=True)  # escapes keep lone surrogates
 _REVISIONS, _LONGEST_NAME = 5, 200
 _REFUSES = frozenset({400, 422, 501})
-"""Statuses with which servers refuse an option that they lack."""
+"""Statuses with which servers refuse an option that they do not support."""
 Answered = TypeVar("Answered", Completion, LogProb)
 
 
 class HttpAdapter(ServerModel[Given], ABC):
     """A model on a server; each subclass writes the requests and reads the replies of one interface.
 
-    The constructor raises UsageError as :class:`ServerModel` does, and if aiohttp is missing. After the first answer,
-    ``manifest["revision"]`` is the server's name for the model.
+    The constructor raises UsageError in the same cases as :class:`ServerModel`, and if aiohttp is missing. After the
+    first answer, ``manifest["revision"]`` is the server's name for the model.
     """
 
     assembly: ClassVar[type[Assembly]]
-    """Assembles the events of a stream."""
+    """Assembles a stream's events."""
     remedies: ClassVar[Mapping[str, str]] = {}
     """Maps each field that a server may reject to the option that avoids the field."""
 
@@ -67,7 +67,7 @@ class HttpAdapter(ServerModel[Given], ABC):
 
     @abstractmethod
     def _completion_of(self, document: Document, request: Generate, reply: Reply, options: Given) -> Completion:
-        """Return the answer in a reply, priced by ``options``; raise AdapterError if there is no answer."""
+        """Extract the answer from a reply, priced by ``options``; raise AdapterError if there is no answer."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, base_url={self._options.base_url!r})"
@@ -145,7 +145,7 @@ class HttpAdapter(ServerModel[Given], ABC):
             await self._transport.aclose()
 
     def _record_revision(self, document: Document) -> None:
-        """Add the name of the model that answered to the manifest, which then shows if the server changes models."""
+        """Add to the manifest the name of the model that answered; it then shows if the server changes models."""
         served = document.fields.get("model")
         known = self.manifest.get("revision", "").split(", ") if "revision" in self.manifest else []
         if not isinstance(served, str) or not served.isprintable() or not 0 < len(served) <= _LONGEST_NAME:

@@ -1,6 +1,6 @@
 """Convert server-sent events into the JSON of an equivalent unstreamed reply.
 
-An :class:`Assembly` for each interface joins the events. An event that is not part of an answer, such as an error,
+Each interface has an :class:`Assembly` that joins the events. An event that is not part of an answer, such as an error,
 replaces the whole reply.
 """
 
@@ -22,7 +22,7 @@ class Assembly(Protocol):
 
     @property
     def has_content(self) -> bool:
-        """True once part of a text, of thoughts or of a tool call has arrived."""
+        """True once part of the text, the thoughts or a tool call has arrived."""
 
     @property
     def has_ended(self) -> bool:

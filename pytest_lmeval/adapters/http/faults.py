@@ -42,7 +42,7 @@ def refused(where: str, status: int, body: bytes, wait: float | None) -> Adapter
         error = RequestRefused(message)
     else:
         error = AdapterError(message)
-        # The bodies may differ, for example in the id of the request.
+        # The bodies may differ, for example in the request id.
         error.cause = where if status in _OF_EVERY_REQUEST else ""
     error.status, error.said = status, _error_fields(body)
     return error
@@ -51,7 +51,7 @@ def refused(where: str, status: int, body: bytes, wait: float | None) -> Adapter
 def with_hint(error: AdapterError, request: Generate, remedies: Mapping[str, str]) -> AdapterError:
     """Return ``error``; if the server refused a field of ``request``, add the option to set to the message.
 
-    ``remedies`` maps each field that the adapter adds to requests to the option, with a value, that avoids the field.
+    For each field that the adapter adds to requests, ``remedies`` holds the option, with a value, that avoids it.
     """
     hint = _hint(error, request, remedies) if error.status in _REFUSES_FIELDS else ""
     if hint:

@@ -19,7 +19,7 @@ _NEEDED = ("price_input", "price_output")
 _NAMES = (*_NEEDED, "price_cache_write", "price_cache_read", "price_cached")
 _PRICE = Number(0)
 Prices = Mapping[str, Mapping[str, float]]
-"""The prices per million tokens of each model, by the names of the adapter's price options."""
+"""Each model's prices per million tokens, by the names of the adapter's price options."""
 
 
 class ServerModel(Generic[Given]):

@@ -28,9 +28,9 @@ class ServerOptions:
     """Options for requests to a server; times are in seconds, and prices are per million tokens.
 
     If ``temperature`` is None, the server chooses the temperature. ``max_tokens`` applies to requests that set no
-    limit. The adapter adds the texts in ``stop`` to a request's stop texts. ``timeout`` limits one attempt.
-    ``thoughts_back`` selects the answers that the adapter sends back to the server with their thoughts, by default the
-    answers with tool calls. ``given`` contains the names of the options that the user set.
+    limit. The adapter adds ``stop`` to a request's stop texts. ``timeout`` limits one attempt. ``thoughts_back``
+    selects the answers that the adapter sends back to the server with their thoughts, by default the answers with tool
+    calls. ``given`` contains the names of the options that the user set.
     """
 
     base_url: str
@@ -74,12 +74,12 @@ class ServerOptions:
 
     @property
     def unnamed(self) -> frozenset[str]:
-        """Options of requests that the user did not set; if a request does not set them either, the server decides."""
+        """Request options that the user did not set; if a request does not set them either, the server decides."""
         names = {each.name for each in fields(self)} & {"temperature", "max_tokens_field"}
         return frozenset(names - self.given | ({"temperature"} if self.temperature is None else frozenset()))
 
     def stops(self, request: Generate) -> list[str]:
-        """Return the request's stop texts, and then the texts in the option ``stop``, without duplicates."""
+        """Return the request's stop texts, followed by those in the option ``stop``, without duplicates."""
         return [stop for stop in dict.fromkeys((*request.stop, *self.stop)) if stop]
 
     def whole(self, fields: Mapping[str, object], own: Mapping[str, object]) -> dict[str, object]:
@@ -115,7 +115,7 @@ Given = TypeVar("Given", bound=ServerOptions)
 
 
 def read(adapter: str, kind: type[Given], checks: Mapping[str, Check], given: Mapping[str, object]) -> Given:
-    """Check the options; raise a UsageError that names a bad option and the expected value."""
+    """Check the options; raise a UsageError that names an invalid option and the expected value."""
     for name in given.keys() - checks.keys():
         _refuse_key(adapter, name, checks)
     options = kind(**checked(adapter, checks, given, show=_shown), given=frozenset(given))
@@ -185,7 +185,7 @@ def _environment_name(value: Any) -> str:
 
 
 def _stops(value: Any) -> tuple[str, ...]:
-    """Accept a non-empty text, or a list of such texts."""
+    """Accept a non-empty string, or a list of such strings."""
     texts = (value,) if isinstance(value, str) else value
     if not isinstance(texts, list | tuple) or not all(isinstance(item, str) and item for item in texts):
         raise ValueError("a non-empty text or a list of them")

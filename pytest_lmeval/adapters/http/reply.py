@@ -1,6 +1,6 @@
-"""Parse replies of any interface as JSON, and describe replies that are not answers.
+"""Parse any interface's replies as JSON, and describe replies that are not answers.
 
-A retry may help after an empty body, an HTML page of a proxy, or an error object that does not blame the request.
+A retry may help after an empty body, a proxy's HTML page, or an error object that does not blame the request.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FAULTS_OF_THE_REQUEST = (
     *("content_filter", "content_policy", "context_length"),
 )
 
-# The keys that decide an answer, at any depth of a reply.
+# The keys that determine an answer, at any depth in a reply.
 _READ = frozenset(
     {
         *("choices", "message", "delta", "content", "text", "refusal", "finish_reason", "error", "model", "usage"),
@@ -52,7 +52,7 @@ def parse(body: bytes, where: str, key: ApiKey) -> Document:
     except RepeatedKey as repeated:
         raise Document({}, where, body, key).error(str(repeated)) from None
     except (ValueError, RecursionError):
-        # An empty body, or the page of a proxy in front of the server.
+        # An empty body, or a page from a proxy in front of the server.
         kind = TransientError if body.strip()[:1] in (b"", b"<") else AdapterError
         raise Document({}, where, body, key).error("invalid JSON", kind=kind) from None
     document = Document(fields if isinstance(fields, dict) else {}, where, body, key)

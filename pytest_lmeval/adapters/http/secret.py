@@ -28,7 +28,7 @@ class ApiKey:
         raise TypeError("an API key is not pickled; make the adapter again from its model and options")
 
     def header(self, scheme: str = "") -> str:
-        """Return the header's value, which contains the key, as a text with a masked repr."""
+        """Return the header's value, which contains the key, as a string with a masked repr."""
         return _Masked(f"{scheme}{self._value}")
 
     def known(self) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ class ApiKey:
 
 
 class _Masked(str):
-    """A text with a masked repr, because tracebacks may show the repr of local variables."""
+    """A string with a masked repr, because tracebacks may show the repr of local variables."""
 
     __slots__ = ()
 

@@ -36,7 +36,7 @@ _ENCODINGS = frozenset({"gzip", "x-gzip", "deflate"})
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply with a 2xx status; error messages quote ``where``, the reply's status and the request's path.
+    """A reply with a 2xx status; error messages quote ``where`` (the reply's status and the request's path).
 
     For a streamed reply, ``body`` is the assembled document and ``ttft_ms`` is the time to the first content. For a
     forwarded reply, ``kind`` is the content type without parameters.
@@ -62,9 +62,9 @@ class Outgoing:
 
 
 class HttpTransport:
-    """Sends requests to a server, and keeps connections open between the requests of an event loop.
+    """Sends requests to a server, and keeps connections open between an event loop's requests.
 
-    ``headers`` contains the interface's headers, including the key. ``assembly`` joins the events of a stream.
+    ``headers`` contains the interface's headers, including the key. ``assembly`` joins a stream's events.
     """
 
     def __init__(
@@ -196,7 +196,7 @@ class HttpTransport:
         )
 
     def _describe(self, error: BaseException, url: URL) -> str:
-        """Describe an error of aiohttp; omit messages that may quote the server."""
+        """Describe an aiohttp error; omit messages that may quote the server."""
         if isinstance(error, aiohttp.ClientPayloadError):
             what = "the body was cut off or is malformed"
         elif isinstance(error, aiohttp.ServerDisconnectedError):
@@ -226,7 +226,7 @@ class CappedBody:
         self._chunks: list[bytes] = []
 
     def feed(self, chunk: bytes) -> bool:
-        """Add a chunk; return False once it exceeds the limit; raise ValueError if it cannot be decompressed."""
+        """Add a chunk; return False once the body exceeds the limit; raise ValueError if it cannot be decompressed."""
         self._arrived += len(chunk)
         if self._inflate is not None:
             try:

@@ -45,7 +45,7 @@ class LiteLLMAdapter(ServerModel[LiteLLMOptions]):
 
     def __init__(self, model: str, /, **options: Any) -> None:
         super().__init__(model, read_options(options))
-        # litellm finds keys by itself, in variables of each provider.
+        # litellm finds keys by itself, in each provider's environment variables.
         found = [value for name, value in os.environ.items() if is_secret_name(name) and len(value) >= _SHORTEST_SECRET]
         self.known_secrets = tuple({*self._key.known(), *found})
         self._scrubber = Scrubber([*self.known_secrets])
@@ -67,7 +67,7 @@ class LiteLLMAdapter(ServerModel[LiteLLMOptions]):
             return
         with suppress(Exception):  # other versions of litellm log differently, and nothing depends on it
             worker = import_module("litellm.litellm_core_utils.logging_worker").GLOBAL_LOGGING_WORKER
-            # Otherwise a later test gets Python's warning of a coroutine that was never awaited. A task of litellm
+            # Otherwise a later test gets Python's warning about a coroutine that was never awaited. A litellm task
             # queues the last coroutine when the task next runs; `flush` does not wait for coroutines that have left the
             # queue.
             await asyncio.sleep(0)
@@ -77,7 +77,7 @@ class LiteLLMAdapter(ServerModel[LiteLLMOptions]):
             await close()
 
     async def _completion(self, request: Generate) -> Completion | AdapterError:
-        # Return errors as values: a traceback through this frame would show litellm's arguments, with the key.
+        # Return errors as values: a traceback through this frame would show litellm's arguments, including the key.
         begun, model = time.perf_counter(), self.name
         try:
             model = self._asked_model(request)
@@ -116,7 +116,7 @@ class LiteLLMAdapter(ServerModel[LiteLLMOptions]):
         return found
 
     def _cost(self, model: str, reply: Any) -> float | None:
-        """Return the cost in dollars by litellm's price list, or None if the list does not contain the model."""
+        """Return the cost in dollars per litellm's price list, or None if the list does not contain the model."""
         try:
             library: Any = self._litellm
             cost = library.completion_cost(completion_response=reply, model=model)

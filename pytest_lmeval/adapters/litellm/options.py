@@ -1,4 +1,4 @@
-"""Define the options of the adapter ``litellm``, and check them when the adapter is created."""
+"""Define the ``litellm`` adapter's options, and check them when the adapter is created."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_lmeval.adapters.openai.options import OpenAIOptions
 from pytest_lmeval.adapters.options import Check
 from pytest_lmeval.numbers import Number
 
-# Arguments of litellm that have their own options, and arguments that would change the response.
+# litellm arguments that have their own options, and arguments that would change the response.
 _OWNED = frozenset(
     {"model", "messages", "temperature", "top_p", "stop", "seed", "max_tokens", "timeout", "api_base", "base_url"}
 )
@@ -20,7 +20,7 @@ _FORBIDDEN = frozenset({"n", "stream", "num_retries", "max_retries", "fallbacks"
 
 @dataclass(frozen=True, slots=True)
 class LiteLLMOptions(OpenAIOptions):
-    """A subset of the options of the adapter ``openai``; ``extra_body`` holds further arguments of litellm.
+    """A subset of the ``openai`` adapter's options; ``extra_body`` holds further arguments for litellm.
 
     If ``base_url`` or ``api_key_env`` is empty, litellm uses its value for the provider.
     """
@@ -49,5 +49,5 @@ _CHECKS: Mapping[str, Check] = {
 
 
 def read_options(given: Mapping[str, object]) -> LiteLLMOptions:
-    """Check the options; raise a UsageError that names a bad option and the expected value."""
+    """Check the options; raise a UsageError that names an invalid option and the expected value."""
     return read("litellm", LiteLLMOptions, _CHECKS, given)

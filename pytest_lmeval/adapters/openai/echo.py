@@ -16,7 +16,7 @@ from pytest_lmeval.adapters.openai.response import first_choice
 from pytest_lmeval.numbers import is_number
 from pytest_lmeval.types import LogLikelihood, LogProb
 
-# Some servers write tokens in the notation of their tokenizer.
+# Some servers write tokens in their tokenizer's notation.
 _BLANKS = str.maketrans({"\u2581": " ", "\u0120": " ", "\u010a": "\n"})
 
 
@@ -37,7 +37,7 @@ def echoed(document: Document, request: LogLikelihood, latency_ms: float) -> Log
     """Return the log-probabilities of the continuation; raise AdapterError if its first token is uncertain.
 
     If a token spans the end of the context and the start of the continuation, the token belongs to the continuation.
-    The ``ids`` of the result are the texts of the tokens.
+    The result's ``ids`` are the tokens as text.
     """
     tokens, end = _prompt_tokens(document, request)
     own = tokens[_border(document, tokens, end, request) :]
@@ -54,7 +54,7 @@ def echoed(document: Document, request: LogLikelihood, latency_ms: float) -> Log
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """One token of the repeated prompt, with ``offset``, the start of the token in the text, or None if unknown."""
+    """One token of the repeated prompt, with ``offset``, the token's start in the text, or None if unknown."""
 
     text: str
     logprob: float | None
@@ -77,7 +77,7 @@ def _prompt_tokens(document: Document, request: LogLikelihood) -> tuple[list[_To
     if written is None:
         written = int(len(text) > len(request.context + request.continuation))
     if not written and tokens and not tokens[-1].text:
-        written = 1  # an end of text has no text
+        written = 1  # an end-of-text token has no text
     tokens, more = tokens[: len(tokens) - written], tokens[len(tokens) - written :]
     last = more[0] if more else tokens[-1] if tokens else None
     if last is None or last.offset is None:
@@ -121,9 +121,9 @@ def _finite(value: Any) -> float:
 def _border(document: Document, tokens: Sequence[_Token], end: int | None, request: LogLikelihood) -> int:
     """Return the index of the continuation's first token; raise AdapterError if the index is uncertain.
 
-    Compare the texts of the tokens backward from the end or, if that fails, forward from the start. One comparison
-    succeeds unless both the context and the continuation have characters that consist of several tokens. If both
-    comparisons fail, use the offsets, provided that the last offset, ``end``, is the length of the text.
+    Compare the tokens' text backward from the end or, if that fails, forward from the start. One comparison succeeds
+    unless both the context and the continuation have characters that consist of several tokens. If both comparisons
+    fail, use the offsets, provided that the last offset, ``end``, is the length of the text.
     """
     own = request.continuation
     tokens = [replace(token, text=token.text.translate(_BLANKS)) for token in tokens]

@@ -1,4 +1,4 @@
-"""Convert the parts of a message into the format of OpenAI's chat interface, which litellm also accepts."""
+"""Convert a message's parts into the format of OpenAI's chat interface, which litellm also accepts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FORMATS = {"audio/mpeg": "mp3", "audio/mp4": "m4a"}
 
 
 def content_of(parts: Sequence[str | Media]) -> list[dict[str, object]]:
-    """Convert texts and media into a message's content; raise RequestRefused for unreadable or unsupported media."""
+    """Convert text and media into a message's content; raise RequestRefused for unreadable or unsupported media."""
     return [{"type": "text", "text": part} if isinstance(part, str) else _part(part) for part in parts]
 
 

@@ -1,4 +1,4 @@
-"""Define the options of the adapter ``openai``, and check them when the adapter is created."""
+"""Define the ``openai`` adapter's options, and check them when the adapter is created."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FORBIDDEN = frozenset({"n", "best_of", "echo"})
 class OpenAIOptions(ServerOptions):
     """The options of :class:`ServerOptions`, and options that only OpenAI's interface has.
 
-    If a log-likelihood request has no context, ``begin``, the model's first token, is its context. ``price_cached`` is
+    If a log-likelihood request has no context, its context is ``begin``, the model's first token. ``price_cached`` is
     the price of prompt tokens that the server has cached.
     """
 
@@ -64,7 +64,7 @@ _CHECKS: Mapping[str, Check] = {
 
 
 def read_options(given: Mapping[str, object]) -> OpenAIOptions:
-    """Check the options; raise a UsageError that names a bad option and the expected value."""
+    """Check the options; raise a UsageError that names an invalid option and the expected value."""
     options = read("openai", OpenAIOptions, _CHECKS, given)
     if options.system is not None and options.endpoint == "completions":
         raise fault("openai", "option system cannot be combined with endpoint 'completions'; expected endpoint 'chat'")

@@ -15,7 +15,7 @@ _MOST_STOPS = 4
 
 
 def request_fields(model: str, options: OpenAIOptions, request: Generate) -> dict[str, object]:
-    """Return the fields of the body; the request's ``max_tokens`` and ``options`` override the options of the adapter.
+    """Return the body's fields; the request's ``max_tokens`` and ``options`` override the adapter's options.
 
     The body omits options without a value, so that the server chooses their values. Each repeat has a different seed.
     """
@@ -38,7 +38,7 @@ def request_fields(model: str, options: OpenAIOptions, request: Generate) -> dic
 
 
 def _stops(options: OpenAIOptions, request: Generate) -> list[str]:
-    """Return only as many stop texts as the interface accepts; the run cuts answers at all stop texts of a task."""
+    """Return only as many stop texts as the interface accepts; the run cuts answers at all of a task's stop texts."""
     stops = options.stops(request)
     if isinstance(request.stop, AsSent) or len(stops) <= _MOST_STOPS:
         return stops
@@ -47,7 +47,7 @@ def _stops(options: OpenAIOptions, request: Generate) -> list[str]:
 
 
 def _messages(system: str | None, request: Generate) -> list[dict[str, object]]:
-    """Return the messages of the request; if they include no system message, begin with the option ``system``."""
+    """Return the request's messages; if they include no system message, begin with the option ``system``."""
     if isinstance(request.prompt, str):
         turns: list[dict[str, object]] = [{"role": "user", "content": request.prompt}]
     else:

@@ -1,4 +1,4 @@
-"""Turn the body of a reply into a completion.
+"""Turn a reply's body into a completion.
 
 A run scores text (even if empty), tool calls, thoughts without an answer, and a refusal. The run reports an error,
 without a score, for an error object, a reply without a choice, a choice without an answer, and an answer that a content
@@ -20,7 +20,7 @@ from pytest_lmeval.numbers import is_number
 from pytest_lmeval.types import Completion, ToolCall
 
 READ = frozenset({"role", "content", "tool_calls", "refusal", "thinking"})
-"""The fields of a message that this module reads; :mod:`.stream` stores thoughts from the content as ``thinking``."""
+"""The message fields that this module reads; :mod:`.stream` stores thoughts from the content as ``thinking``."""
 
 
 def completion(
@@ -63,7 +63,7 @@ def completion(
 
 
 def _extra(document: Document, choice: Mapping[str, object], thoughts: str, thoughts_back: str) -> str:
-    """Pack the fields of the message, of its calls and of the usage that this package does not know."""
+    """Pack the fields that this package does not recognize in the message, its calls and the usage."""
     message = choice.get("message")
     message = message if isinstance(message, dict) else {}
     fields = unknown(message, READ)
@@ -79,7 +79,7 @@ def _details(document: Document) -> Fields:
 
 
 def _served_by(fields: Mapping[str, object]) -> str:
-    """Return the name of the model, with its system fingerprint if any, from the reply."""
+    """Return the model's name, with its system fingerprint if any, from the reply."""
     name, mark = fields.get("model"), fields.get("system_fingerprint")
     name = name if isinstance(name, str) else ""
     return shown_name(f"{name} ({mark})".strip() if isinstance(mark, str) and mark else name)
@@ -123,7 +123,7 @@ def _thoughts(choice: Mapping[str, object]) -> str:
 
 
 def thought_in(part: Any) -> Any:
-    """Return the text of a content part if the part is a thought; otherwise, return None."""
+    """Return the text of a content part if it is a thought; otherwise, return None."""
     found = part.get("thinking") if isinstance(part, dict) and part.get("type") == "thinking" else None
     return joined(found) if isinstance(found, list) else found
 
@@ -159,7 +159,7 @@ def _reasoning_tokens(document: Document) -> int | None:
 
 
 def joined(parts: list[Any]) -> str | None:
-    """Join the text of content parts that are not thoughts; return None if a part is not text."""
+    """Concatenate the text of content parts that are not thoughts; return None if a part is not text."""
     parts = [part for part in parts if not (isinstance(part, dict) and part.get("type") == "thinking")]
     texts = [part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in parts]
     found = [text for text in texts if isinstance(text, str)]

@@ -1,4 +1,4 @@
-"""Assemble the events of a stream into an unstreamed reply."""
+"""Assemble a stream's events into an unstreamed reply."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _after_object(arguments: list[str]) -> str | None:
 
 @dataclass(slots=True)
 class StreamedChoice:
-    """The part of the first choice that has arrived; ``beside`` has fields of the reply outside the choice."""
+    """The part of the first choice that has arrived; ``beside`` holds the reply's fields outside the choice."""
 
     beside: dict[str, object] = field(default_factory=dict)
     texts: dict[str, list[str]] = field(default_factory=dict)
@@ -166,7 +166,7 @@ class StreamedChoice:
         self.has_content = self.has_content or bool(piece)
 
     def _add_call(self, piece: Any) -> None:
-        """Add a piece to the tool call with its index, or else to the last call, or begin another call."""
+        """Add a piece to the tool call with its index or else to the last call, or begin another call."""
         if not isinstance(piece, dict) or not isinstance(piece.get("function") or {}, dict):
             raise TypeError
         index = piece.get("index")

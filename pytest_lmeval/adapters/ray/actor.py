@@ -35,7 +35,7 @@ class ReplicaActor:
         self._served: Any = None
 
     async def load(self) -> Any:
-        """Create the adapter; return facts about its model, or a text with the error."""
+        """Create the adapter; return facts about its model, or the error as text."""
         return await asyncio.to_thread(self._load)
 
     async def ask(self, requests: Sequence[Any], think_tags: tuple[str, str] | None) -> list[Any]:
@@ -51,7 +51,7 @@ class ReplicaActor:
     def _load(self) -> Any:
         order = self._order
         if os.path.isdir(order.folder):
-            os.chdir(order.folder)  # a model's path is relative to the folder of the run
+            os.chdir(order.folder)  # a model's path is relative to the run's folder
         node = self._node or _address()
         try:
             self._served = resolve_name(_SERVED)(order.spec, order.options, order.project, node)

@@ -15,11 +15,11 @@ from pytest_lmeval.adapters.ray.options import RayOptions, fault, lack
 _CLOSING_S = 2.0
 _REACH_S = 10.0
 Then = Callable[[Any, BaseException | None], None]
-"""Takes the result of a call, or its exception; runs in a thread of Ray and must not block."""
+"""Takes a call's result, or its exception; runs in a Ray thread and must not block."""
 
 
 def connect(options: RayOptions) -> Any:
-    """Connect the module ``ray`` to a cluster with space for all replicas and return it, or raise UsageError."""
+    """Connect the module ``ray`` to a cluster with room for all replicas and return the module, or raise UsageError."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -31,7 +31,7 @@ def connect(options: RayOptions) -> Any:
             _reach(options.address)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                # The nodes' output is in their logs; here it would mix with the output of tests.
+                # The nodes' output is in their logs; here it would mix with the tests' output.
                 ray.init(address=options.address, log_to_driver=False, logging_level=logging.ERROR)
         except Exception as error:
             reason = " ".join(str(error).split())
@@ -54,7 +54,7 @@ def _reach(address: str) -> None:
 
 
 class RemoteReplica:
-    """The process of a replica, on any node of the cluster."""
+    """A replica's process, on any node of the cluster."""
 
     def __init__(self, ray: Any, options: RayOptions, order: ModelOrder) -> None:
         self._ray = ray

@@ -1,4 +1,4 @@
-"""Check the options of the adapter ``ray``; all other options belong to the adapter that it copies."""
+"""Check the ``ray`` adapter's options; all other options belong to the adapter that it copies."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ fault = partial(adapter_fault, "ray")
 class RayOptions:
     """Options for the number of replicas, their resources, and the distribution of requests.
 
-    ``num_gpus`` and ``num_cpus`` are the resources of each replica. A replica has at most ``ahead`` batches of
+    ``num_gpus`` and ``num_cpus`` are each replica's resources. A replica has at most ``ahead`` batches of
     ``batch_size`` requests at a time. ``restarts`` is the maximum number of replicas that the run starts to replace
-    dead replicas. ``wait_s`` is the maximum number of seconds until a replica is ready, and between two answers of a
+    dead replicas. ``wait_s`` is the maximum number of seconds until a replica is ready, and between two answers from a
     busy replica.
     """
 
@@ -61,7 +61,7 @@ LARGEST_IN_FLIGHT = 1_000_000
 
 
 def shared_out(given: Mapping[str, Any]) -> tuple[RayOptions, dict[str, Any]]:
-    """Separate the options of ``ray`` from the options of the copied adapter; raise UsageError for an invalid value."""
+    """Separate the options of ``ray`` from those of the copied adapter; raise UsageError for an invalid value."""
     own = checked("ray", _CHECKS, {name: value for name, value in given.items() if name in NAMES})
     options = RayOptions(**own)
     if options.in_flight > LARGEST_IN_FLIGHT:
@@ -71,10 +71,10 @@ def shared_out(given: Mapping[str, Any]) -> tuple[RayOptions, dict[str, Any]]:
 
 
 def lack(nodes: Sequence[Mapping[str, float]], options: RayOptions) -> str:
-    """Return a message if the ``nodes`` of a cluster lack capacity for all replicas; otherwise, return "".
+    """Return a message if a cluster's ``nodes`` lack capacity for all replicas; otherwise, return "".
 
-    ``nodes`` contains the resources of each node by Ray's names, such as ``CPU`` and ``GPU``. Each replica needs all
-    its resources on one node.
+    ``nodes`` contains each node's resources by Ray's names, such as ``CPU`` and ``GPU``. Each replica needs all its
+    resources on one node.
     """
     each = {"CPU": options.num_cpus, "GPU": options.num_gpus}
     needs = {name: number for name, number in each.items() if number}

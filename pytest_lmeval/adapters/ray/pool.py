@@ -1,4 +1,4 @@
-"""Manage the replicas of a run: one thread starts them, sends requests, and handles answers and deaths."""
+"""Manage a run's replicas: one thread starts them, sends requests, and handles answers and deaths."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_lmeval.adapters.ray.sharing import SentBatch, SharedRequest, Sharing
 from pytest_lmeval.errors import AdapterDown, AdapterError, AdapterTimeout, RequestRefused, UsageError
 
 _LOOK_S = 0.25
-# The time for which a request waits for other requests, to form a batch.
+# The time that a request waits for others, to form a batch.
 _GATHER_S = 0.002
 _CLOSING_S = 3.0
 
@@ -63,7 +63,7 @@ class Pool:
         self._thread = threading.Thread(target=self._run, name="lmeval-replicas", daemon=True)
 
     def open(self) -> ReplicaFacts:
-        """Start all replicas; return the facts of the first ready replica, or raise UsageError if all replicas fail."""
+        """Start all replicas; return the first ready replica's facts, or raise UsageError if all replicas fail."""
         self._thread.start()
         for _ in range(self._options.replicas):
             self._events.put(self._start)
@@ -191,7 +191,7 @@ class Pool:
                 request.deliver(answer)
 
     def _died(self, member: PoolMember, reason: str, *, blames: bool = True) -> None:
-        """Retry the requests of a dead replica one by one; start another replica, at most ``restarts`` times."""
+        """Retry a dead replica's requests one by one; start another replica, at most ``restarts`` times."""
         self._remove(member)
         self.deaths += 1
         for request in self._sharing.leave(member, blames=blames):

@@ -1,4 +1,4 @@
-"""Decide which replica receives which requests; this module uses no clock, no threads and no Ray."""
+"""Decide which replica receives which requests; this module uses no clock, threads or Ray."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class SharedRequest:
 class SentBatch:
     """Requests that a replica receives together, and ``began``, the earliest time at which its model works on them.
 
-    ``alone`` is True if the batch must be the only batch of its replica. ``late`` is True if the requests of the batch
-    have already received a timeout as their answer.
+    ``alone`` is True if the batch must be the only batch of its replica. ``late`` is True if the batch's requests have
+    already received a timeout as their answer.
     """
 
     requests: list[SharedRequest]
@@ -59,7 +59,7 @@ class Load:
 class Sharing:
     """Gives requests to the least busy replica first; a replica has up to ``ahead`` batches of ``batch_size`` requests.
 
-    If few requests wait, all replicas share them. Requests of a dead replica come first, each alone on an idle replica.
+    If few requests wait, all replicas share them. A dead replica's requests come first, each alone on an idle replica.
     If the second replica also dies, the request counts as the cause of both deaths. If the model ``streams``, it works
     on all its requests concurrently, so each request is a separate batch.
     """

@@ -1,4 +1,4 @@
-"""Aggregate the results of a task: means, pass@k, centred scores, calibration, and spending."""
+"""Aggregate a task's results: means, pass@k, centred scores, calibration, and spending."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from pytest_lmeval.leaderboard.rows import TaskRow
 
 Breakdown = Mapping[str, Mapping[str, float | int | None]]
-"""The score and number of examples of each group, by name."""
+"""Each group's score and number of examples, by name."""
 CENTERED = "centered"
 """The centred metric of tasks with a random baseline."""
 LEAST = {"p50_ms": 5, "p95_ms": 20, "ttft_p95_ms": 20, "duration_p50_ms": 5, "duration_p95_ms": 20}
-"""The fewest requests or function calls that each percentile needs."""
+"""The minimum number of requests or function calls for each percentile."""
 FIELDS = (*LEAST, "requests_per_example", "tokens_per_example", "cost_per_example", "cost")
 """The fields that limits may name."""
 _TOKENS = ("prompt_tokens", "completion_tokens")
@@ -48,7 +48,7 @@ def scores_of(results: Iterable[ExampleResult]) -> Values:
 
 
 def breakdown(groups: Iterable[tuple[str, ExampleResult]]) -> Breakdown:
-    """Return the score and size of each group, sorted by group name."""
+    """Return each group's score and size, sorted by group name."""
     members: dict[str, list[ExampleResult]] = {}
     for group, result in groups:
         members.setdefault(group, []).append(result)
@@ -62,7 +62,7 @@ def mean_score(results: Iterable[ExampleResult]) -> float | None:
 
 
 def means_by_metric(results: Sequence[ExampleResult]) -> dict[str, float | None]:
-    """Return each metric's mean, including further metrics; the mean of a metric without scored examples is None."""
+    """Return the mean of each metric, including further metrics, or None for a metric without scored examples."""
     own: dict[str, list[float]] = {}
     further: dict[str, list[float]] = {}
     for result in results:
@@ -85,7 +85,7 @@ def subject_mean(subjects: Breakdown) -> dict[str, float]:
 
 
 def by_subject(results: Sequence[ExampleResult]) -> Breakdown:
-    """Return the score and size of each category; empty if there are fewer than two categories."""
+    """Return each category's score and size; empty if there are fewer than two categories."""
     categories = {result.question.category for result in results}
     return breakdown((result.question.category or "none", result) for result in results) if len(categories) > 1 else {}
 
@@ -109,9 +109,9 @@ def pass_hat_k(correct: int, n: int, k: int) -> float:
 def repeat_metrics(results: Sequence[ExampleResult]) -> dict[str, float]:
     """Return ``pass@k`` and ``pass^k`` for k = 1, 2, 4, ..., n, and ``maj@n``; return an empty dict without repeats.
 
-    Each value is a mean over the scored examples. The chance that at least one of k responses is right is ``pass@k``,
-    and the chance that all of them are right is ``pass^k``. The share of examples whose most common prediction is right
-    is ``maj@n``. The result omits ``pass^1``, which equals ``pass@1``.
+    Each value is a mean over the scored examples. ``pass@k`` is the chance that at least one of k responses is right,
+    and ``pass^k`` is the chance that all of them are. ``maj@n`` is the share of examples whose most common prediction
+    is right. The result omits ``pass^1``, which equals ``pass@1``.
     """
     scored = [(result, _scores(result)) for result in results if result.outcome.details and len(_scores(result)) > 1]
     if not scored:
@@ -179,7 +179,7 @@ def core_score(rows: Iterable[TaskRow]) -> float | None:
 def core_csv(rows: Iterable[TaskRow]) -> bytes:
     """Return a UTF-8 CSV file of the tasks with centred scores; its last line is their mean, called ``CORE``.
 
-    The field of a missing score is empty. Return no bytes if no task has a centred score.
+    A missing score's field is empty. Return no bytes if no task has a centred score.
     """
     chosen = [row for row in rows if CENTERED in row.metrics]
     if not chosen:
@@ -197,7 +197,7 @@ def _number(value: float | None) -> str:
 
 
 def calibration(results: Iterable[ExampleResult]) -> dict[str, float | int]:
-    """Return the :func:`confidence_metrics`, and the ``perplexity`` of language modeling texts if there are any."""
+    """Return the :func:`confidence_metrics`, and the ``perplexity`` of any language modeling texts."""
     scored = [result for result in results if result.outcome.score is not None]
     predicted = text_metrics(scored)
     return confidence_metrics(scored) | ({"perplexity": predicted["perplexity"]} if predicted else {})
@@ -225,7 +225,7 @@ def confidence_metrics(results: Iterable[ExampleResult]) -> dict[str, float | in
 
 
 def text_metrics(results: Iterable[ExampleResult]) -> dict[str, float]:
-    """Return ``perplexity`` per token and ``bits_per_byte`` over all texts of language modeling tasks.
+    """Return ``perplexity`` per token and ``bits_per_byte`` over all texts in language modeling tasks.
 
     The result is empty if there are no such texts, or if their perplexity is too large for a float.
     """
@@ -241,13 +241,13 @@ def text_metrics(results: Iterable[ExampleResult]) -> dict[str, float]:
 
 
 def _detailed(results: Iterable[ExampleResult], name: str) -> list[ExampleResult]:
-    """Return the results that have the detail ``name``, or repeats whose details may contain it."""
+    """Return the results that have the detail ``name``, or that have repeats, whose details may contain it."""
     found = ((result, result.outcome.details) for result in results)
     return [result for result, details in found if details and (name in details or "repeats" in details)]
 
 
 def _text(result: ExampleResult) -> tuple[float, int, int] | None:
-    """Return the log-probability, token count and byte count of a result with exactly one text, or else None."""
+    """Return the log-probability, token count and byte count of a result with exactly one text, or None."""
     details = first_details(result)
     if "options" not in details:
         return None
@@ -263,12 +263,12 @@ def spent(results: Sequence[ExampleResult]) -> Mapping[str, float | int]:
     """Return the known values of FIELDS, the number of timed ``requests`` and the number of ``cached`` answers.
 
     Times are in milliseconds per request, and exclude the waits between attempts. ``model_ms`` is an example's total
-    request time, averaged over the examples with timed requests. A cached answer costs nothing but counts the tokens of
-    the original request. ``durations`` counts the timed calls of eval functions, except in examples with an error or a
-    cached answer. ``requests_per_example`` is the mean number of requests, cached or not, per example of an eval
-    function. If the cost or the tokens of only some examples are known, ``asked`` is the number of examples with
-    requests. The number of examples with a complete cost is ``cost_known``, and ``tokens_known`` counts the examples
-    with known tokens.
+    request time, averaged over the examples with timed requests. A cached answer costs nothing, but the original
+    request's tokens are counted. ``durations`` counts the timed calls of eval functions, except in examples with an
+    error or a cached answer. ``requests_per_example`` is the mean number of requests, cached or not, per example of an
+    eval function. If the cost or the tokens of only some examples are known, ``asked`` is the number of examples with
+    requests. ``cost_known`` counts the examples with a complete cost, and ``tokens_known`` counts the examples with
+    known tokens.
     """
     timed = [*filter(None, map(_OWN_TIMES, results))]
     times = sorted(chain.from_iterable(timed))

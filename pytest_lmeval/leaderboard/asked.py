@@ -11,9 +11,9 @@ from pytest_lmeval.leaderboard.explained import shown_output, wanted_of, worst_r
 from pytest_lmeval.types import Completion, ExampleResult, Media, is_media
 
 QUESTIONS = ("question", "prompt", "input", "query", "text", "instruction", "message", "problem", "q")
-"""The usual names of a column with questions, the most usual first."""
+"""The usual names of a question column, most common first."""
 ANSWERS = ("answer", "target", "expected", "expected_output", "output", "label", "reference", "ideal", "solution")
-"""The usual names of a column with answers."""
+"""The usual names of an answer column."""
 _MODEL = ("request", "model")
 _SHORTEST = 15
 _MOST = 4_000
@@ -22,7 +22,7 @@ _MOST = 4_000
 def asked(result: ExampleResult) -> str:
     """Return an example's question: the user's last message, or the last paragraph of a prompt without roles.
 
-    For an eval function, return the question in its row, or else in its first request, or "". Cut a long question.
+    For an eval function, return the question from its row or else its first request, or "". Cut a long question.
     """
     if is_function(result):
         return (_column(result, QUESTIONS) or _first_request(result))[:_MOST]
@@ -31,7 +31,7 @@ def asked(result: ExampleResult) -> str:
 
 
 def wanted(result: ExampleResult) -> Sequence[str]:
-    """Return the expected answers; for an eval function, return the answer in its row."""
+    """Return the expected answers; for an eval function, return the answer from its row."""
     if not is_function(result):
         return wanted_of(result)
     return [text] if (text := _column(result, ANSWERS)) else []
@@ -45,7 +45,7 @@ def answered(result: ExampleResult) -> str:
 
 
 def _column(result: ExampleResult, names: Sequence[str]) -> str:
-    """Return the first text or number, under any of the ``names``, in an eval function's row, or ""."""
+    """Return the first text or number that an eval function's row has under any of the ``names``, or ""."""
     try:
         row = json.loads(result.prompt)
     except (ValueError, RecursionError):

@@ -49,7 +49,7 @@ RERUN_USAGE = "rerun_usage"
 UNPRICED = "unpriced"
 """The manifest's entry with the names of judges and simulated users whose prices are unknown."""
 SERVICE = "service"
-"""The manifest's entry with the totals of requests outside of examples."""
+"""The manifest's entry with the totals of requests outside examples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class RunFacts:
     """The facts about a run other than its results.
 
     ``missing`` lists the collected examples that never reported a result. ``selection`` describes the selected
-    examples; it is empty if all examples were selected. ``floors`` holds the minimum scores of tasks and of
+    examples; it is empty if all examples were selected. ``floors`` holds the minimum scores for tasks and for
     ``overall``, and ``limits`` caps times, requests, tokens and costs. ``interruptions`` gives the reasons why the run
     did not finish, other than missing examples. ``failures`` describes examples whose tests failed for a reason other
     than the score. ``reruns`` counts the attempts that a plugin repeated. ``mode`` is the gate's mode, or "" if it is
@@ -140,7 +140,7 @@ class Leaderboard:
         return {key: value for key, value in board.items() if key not in _IF_ANY or value}
 
     def groups(self) -> dict[str, dict[str, Any]]:
-        """Return the scores of groups of tasks; see :func:`~pytest_lmeval.leaderboard.groups.group_scores`."""
+        """Return the scores of task groups; see :func:`~pytest_lmeval.leaderboard.groups.group_scores`."""
         from pytest_lmeval.leaderboard.groups import group_scores
 
         return group_scores(self.tasks)
@@ -164,7 +164,7 @@ def aggregate(
 ) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
     """Return the aggregates by task, and a message for each task whose aggregation failed.
 
-    ``task_of`` loads the task of a TaskInfo, because the controlling process of pytest-xdist does not collect tasks.
+    ``task_of`` loads a TaskInfo's task, because pytest-xdist's controlling process does not collect tasks.
     """
     found: dict[str, Mapping[str, Any]] = {}
     failures = []
@@ -181,7 +181,7 @@ def aggregate(
 
 
 def info_of(task: Task, path: str | None = None, *, selected: int | None = None) -> TaskInfo:
-    """Return the TaskInfo of a task, with ``path`` as the file that reports show."""
+    """Return a task's TaskInfo, with ``path`` as the file that reports show."""
     count = len(task.examples)
     return TaskInfo(
         task.name,
@@ -309,12 +309,11 @@ def _overall(rows: Sequence[TaskRow]) -> tuple[float | None, tuple[float, float]
 def digest(results: Iterable[ExampleResult]) -> str:
     """Return a SHA-256 of the results; their order, the number of processes and the batch size do not affect it.
 
-    The hashed text consists of sorted lines ``[task, id, hash, [outputs], score]`` of compact ASCII JSON, joined by
+    The hashed text consists of sorted lines ``[task, id, hash, [outputs], score]`` in compact ASCII JSON, joined by
     newlines. For an eval function, ``score`` is an object with its named scores and, under ``function``, its overall
     score.
     """
-    # Outputs may be large, so hash one line at a time. The beginnings of lines, up to the hash, are enough to sort the
-    # lines.
+    # Outputs may be large, so hash one line at a time. To sort the lines, their beginnings, up to the hash, are enough.
     results = [*results]
     heads = [_encode(((asked := each.question).task, asked.id, asked.hash))[:-1] for each in results]
     found, between = hashlib.sha256(), ""
@@ -349,7 +348,7 @@ def _counts(results: Sequence[ExampleResult], facts: RunFacts) -> dict[str, int]
 
 
 def rerun_usage(facts: RunFacts) -> Mapping[str, float]:
-    """Return the usage of the attempts that a plugin repeated."""
+    """Return the usage of attempts that a plugin repeated."""
     return sound_amounts(facts.manifest.get(RERUN_USAGE))
 
 

@@ -19,7 +19,7 @@ _CATEGORIES = frozenset({"classification", "mcq"})
 
 
 class ClassRow(TypedDict):
-    """Metrics of one label: shares in [0, 1], which are 0.0 if the divisor is 0, and ``n``, the number of examples."""
+    """One label's metrics: shares in [0, 1], or 0.0 if the divisor is 0, and ``n``, the number of examples."""
 
     precision: float
     recall: float
@@ -72,7 +72,7 @@ def _class_metrics(true: Sequence[str], predicted: Sequence[str], names: Collect
 
 @dataclass(frozen=True, slots=True)
 class _Labels:
-    """A task's labels by their normal form, and the two names under which other predictions count."""
+    """A task's labels by their normal form, and the two names under which other predictions are counted."""
 
     names: Mapping[str, str]
     normal: Callable[[str, str], str]
@@ -99,7 +99,7 @@ def _labels(results: Sequence[ExampleResult]) -> _Labels:
 
 
 def _guessed(results: Sequence[ExampleResult], labels: _Labels) -> Mapping[str, str]:
-    """Return the labels of the targets, and labels that occur only as predictions."""
+    """Return the targets' labels, and labels that occur only as predictions."""
     found = dict(labels.names)
     wrong = (each for each in results if not each.unparsed and labels.predicted(each) == labels.other)
     texts = [(each.predictions[0].strip(), each.metric) for each in wrong]

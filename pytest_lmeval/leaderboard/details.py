@@ -32,7 +32,7 @@ FUNCTION = "function"
 OUTPUT = "output"
 """The detail with the application's answer, in JSON values."""
 DECIDED_BY = "decided_by"
-"""The detail with the name of the decisive score; "" if only asserts decided."""
+"""The detail with the name of the decisive score; "" if only assertions decided."""
 FAILED_ATTEMPTS = "failed_attempts"
 """The detail with the failed earlier attempts at an example that a plugin reran, in order."""
 NOT_NAMED = "none"
@@ -48,19 +48,19 @@ _LONGEST_NAME = 100
 
 
 def is_function(result: ExampleResult) -> bool:
-    """Return True for the result of an eval function."""
+    """Return True for an eval function's result."""
     return result.metric == METRIC and FUNCTION in result.details
 
 
 def steps_of(details: Mapping[str, Any]) -> Iterator[Sequence[Mapping[str, Any]]]:
-    """Yield the recorded steps of each repeat."""
+    """Yield each repeat's recorded steps."""
     for each in _each(details):
         steps = each.get("steps", ())
         yield [step for step in steps if isinstance(step, dict)] if isinstance(steps, (list, tuple)) else ()
 
 
 def mixed_decisions(results: Iterable[ExampleResult]) -> str:
-    """Return a message if different scores decide the examples of one task, or else ""."""
+    """Return a message if a task's examples are decided by different scores, else ""."""
     found = Counter(name for result in results for name in _decisions(result))
     if len(found) < 2:
         return ""
@@ -71,7 +71,7 @@ def mixed_decisions(results: Iterable[ExampleResult]) -> str:
 def answered_requests(details: Mapping[str, Any], kind: str = "request", asked: str = "") -> list[dict[str, Any]]:
     """Return the answers that steps recorded, in the format of :func:`~pytest_lmeval.records.answers.recorded_answer`.
 
-    ``kind`` is ``request`` for answers of the model or its server, or ``judge`` for answers of judges and simulated
+    ``kind`` is ``request`` for answers from the model or its server, or ``judge`` for answers from judges and simulated
     users. ``asked`` is the name of the model that answered, or "" for any model.
     """
     kinds = _ASKING if kind == "request" else _JUDGING
@@ -126,7 +126,7 @@ class NamedOptions(NamedTuple):
 
 
 def options_in(results: Iterable[ExampleResult]) -> NamedOptions:
-    """Return the options that eval functions' requests set; results of earlier versions have no options."""
+    """Return the options that eval functions' requests set; results from earlier versions have no options."""
     steps = [step for _, steps in traces(results) for step in steps if step.get("kind") == "request"]
     clients = [step["client"] for step in steps if isinstance(step.get("client"), Mapping)]
     named = [options for client in clients if isinstance(options := client.get("options"), Mapping)]
@@ -160,7 +160,7 @@ def notes_of(of_functions: Sequence[Trace], adapter: str) -> list[str]:
 
 
 def _function_notes(of_functions: Iterable[Trace], adapter: str) -> list[str]:
-    """Return lines that count, by task, passes by asserts alone, examples without requests, and cancelled requests."""
+    """Return lines counting, by task, passes by assertions alone, examples without requests, and cancelled requests."""
     counts: dict[str, Counter[str]] = {}
     for result, steps in of_functions:
         found = counts.setdefault(result.task, Counter())
@@ -223,7 +223,7 @@ def _models(clients: Iterable[Mapping[str, Any]]) -> Counter[str]:
 
 
 def names_of(counts: Mapping[str, int], most: int = 5) -> str:
-    """Return the most frequent names, at most ``most``, with their counts and the number of omitted names."""
+    """Return up to ``most`` of the most frequent names with their counts, and the number of omitted names."""
     ordered = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
     more = [f"and {len(ordered) - most} more"] if len(ordered) > most else []
     return ", ".join([*(f"{name} ({count})" for name, count in ordered[:most]), *more])
@@ -253,7 +253,7 @@ def _each(details: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def first_details(result: ExampleResult) -> Mapping[str, Any]:
-    """Return the details of the first response."""
+    """Return the first response's details."""
     return details_of(result)[0]
 
 

@@ -19,17 +19,17 @@ from pytest_lmeval.metrics.tool_calls import expected_in
 from pytest_lmeval.types import ExampleResult, Message
 
 RUBRIC_HEAD = 80
-"""The number of characters of a rubric that the record of a judge's verdict contains."""
+"""The number of a rubric's characters that a recorded verdict contains."""
 
 
 def explanation_of(result: ExampleResult) -> str:
-    """Return why an eval function's example failed, or else its scores."""
+    """Return why an eval function's example failed, or its scores if no reason is recorded."""
     details = next((each for each in [result.details, *details_of(result)] if "reason" in each), {})
     return str(details.get("reason") or result.error) or scores_text(result)
 
 
 def scores_text(result: ExampleResult) -> str:
-    """Return an eval function's named scores as one text, with their recorded reasons."""
+    """Return an eval function's named scores as one string, with their recorded reasons."""
     reasons = [each[WHY] for each in details_of(result) if isinstance(each.get(WHY), Mapping)]
     texts = []
     for name, value in result.metrics.items():
@@ -39,7 +39,7 @@ def scores_text(result: ExampleResult) -> str:
 
 
 def verdict_text(step: Mapping[str, Any]) -> str:
-    """Return the judge's verdict in a step, with its reason, or "" if the step has no verdict."""
+    """Return the judge's verdict from a step, with its reason, or "" if the step has no verdict."""
     verdict = step.get("verdict")
     if not isinstance(verdict, Mapping):
         return ""
@@ -97,7 +97,7 @@ def _judged(checks: object) -> Iterator[str]:
 
 
 def _unpassed(checks: object) -> Iterator[str]:
-    """Yield the name and the targets of each failed check; skip malformed checks, which a ledger may contain."""
+    """Yield each failed check's name and targets; skip malformed checks, which a ledger may contain."""
     for check in checks if isinstance(checks, Sequence) else ():
         if isinstance(check, Mapping) and check.get("passed") is False:
             targets = check.get("targets")
@@ -106,7 +106,7 @@ def _unpassed(checks: object) -> Iterator[str]:
 
 
 def wanted_text(result: ExampleResult, *, quoted: bool = True) -> str:
-    """Return the expected answers as one text; if ``quoted`` is True, put each target in quotes."""
+    """Return the expected answers as one string; if ``quoted`` is True, put each target in quotes."""
     if not result.targets:
         return ", ".join(wanted_of(result))
     return " | ".join(map(repr, result.targets) if quoted else result.targets)
@@ -118,7 +118,7 @@ def prompt_text(result: ExampleResult) -> str:
 
 
 def messages_text(messages: Iterable[Message]) -> str:
-    """Return the messages as text, each after its role; indent all lines of a message except the first."""
+    """Return the messages as text, each preceded by its role; indent all lines of a message except the first."""
     return "\n".join(map(_message_text, messages))
 
 

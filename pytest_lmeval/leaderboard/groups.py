@@ -1,4 +1,4 @@
-"""Compute the scores of groups of tasks from the notes on the tasks' rows."""
+"""Compute the scores of task groups from the notes on the tasks' rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MEASURES, GROUPS, LEFT_OUT = "harness", "groups", "left_out"
 
 
 def shown(name: str) -> str:
-    """Return a metric's name and filter as reports show them: without the filter ``none``."""
+    """Return a metric's name and filter as reports show them, omitting the filter ``none``."""
     return name.removesuffix(",none")
 
 
@@ -25,8 +25,8 @@ def finite(number: Any) -> float | None:
 def group_scores(rows: Iterable[TaskRow]) -> dict[str, dict[str, Any]]:
     """Return each group's ``metrics`` by name, its ``tasks`` that have a row, and its ``missing`` tasks.
 
-    The ``stderr`` of a metric is None if the standard error of any task is unknown. ``metrics`` is empty if no row has
-    a metric of the group.
+    A metric's ``stderr`` is None if any task's standard error is unknown. ``metrics`` is empty if no row has any of the
+    group's metrics.
     """
     members: dict[str, list[TaskRow]] = {}
     defined: dict[str, Mapping[str, Any]] = {}
@@ -51,7 +51,7 @@ def _group(group: Mapping[str, Any], rows: Sequence[TaskRow]) -> dict[str, Any]:
 
 
 def _names(metric: Mapping[str, Any], rows: Sequence[TaskRow]) -> list[str]:
-    """Return ``METRIC,FILTER`` for each filter that ``metric`` lists or, without a list, each filter of its tasks."""
+    """Return ``METRIC,FILTER`` for each filter that ``metric`` lists or, without a list, each of its tasks' filters."""
     filters = metric.get("filter_list")
     if filters is None:
         known = {name for row in rows for name in row.notes.get(MEASURES, {})}

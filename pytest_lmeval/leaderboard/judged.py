@@ -1,4 +1,4 @@
-"""Summarize the verdicts of a task's judges: how many are readable, and how often they agree with people."""
+"""Summarize the verdicts by a task's judges: how many are readable, and how often they agree with people."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_lmeval.types import ExampleResult
 GRADE = "grade"
 """The name of a judge's grades in eval functions."""
 JUDGMENT = "judgment"
-"""The name of a judge's labels in eval functions if a person has labelled the same answers."""
+"""The name of a judge's labels in eval functions when a person has labelled the same answers."""
 _MOST = 20
 
 
@@ -33,7 +33,7 @@ def judged(results: Sequence[ExampleResult]) -> dict[str, Any]:
         ({**entry, "name": _name(entry) if is_by_rubric else entry["scorer"]} for entry in entries), key=name
     )
     groups = {key: [*group] for key, group in groupby(named, key=name)}
-    # Errors do not contain the name of the judge.
+    # Errors do not contain the judge's name.
     unread = sum(UNREAD in result.error for result in results) if len(groups) == 1 else 0
     notes = {key: _note(group, unread) for key, group in groups.items()}
     return {"metrics": measures_of(notes), "notes": {"judges": notes}} if notes else {}

@@ -10,7 +10,7 @@ from pytest_lmeval.stats.intervals import is_at_least
 from pytest_lmeval.types import ExampleResult
 
 PASSES = "passes"
-"""The detail with the numbers of ``needed`` and ``passed`` repeats, if these decide."""
+"""The detail with the numbers of ``needed`` and ``passed`` repeats, if they decide."""
 THRESHOLDS = "thresholds"
 """The detail with the thresholds of further scores, by name."""
 
@@ -36,7 +36,7 @@ def reaches(result: ExampleResult) -> bool:
 
 
 def missed_lines(result: ExampleResult) -> list[str]:
-    """Return a line on passing repeats, if their number decides, and one for each further score under its threshold."""
+    """Return a line on passing repeats if their number decides, and one for each further score below its threshold."""
     counted, named = passes_of(result), thresholds_of(result)
     repeats = [] if counted is None else [f"{counted[1]} of its repeats passed, but {counted[0]} must pass"]
     # With several repeats, the value of a metric is the mean over the repeats.

@@ -29,7 +29,7 @@ class Quarantine:
     listed: Mapping[tuple[str, str], Entry] | None = None
 
     def of(self, task: str, id: str, own: Any) -> Entry:
-        """Return the quarantine entry that applies to an example, whose extras contain the entry ``own``."""
+        """Return the quarantine entry that applies to an example; ``own`` is the entry in the example's extras."""
         entry = own if self.listed is None else self.listed.get((task, id))
         if not entry or not isinstance(entry, Mapping):
             return _NONE
@@ -66,8 +66,8 @@ def status_under(result: ExampleResult, mode: str) -> Status:
 def judged(results: Iterable[ExampleResult], mode: str, recorded: str = "") -> tuple[ExampleResult, ...]:
     """Return the results with the statuses that they would have under the gate ``mode``.
 
-    ``recorded`` is the gate mode of the original run. If ``recorded`` fails low scores but a result is ``below``, a
-    mark such as xfail excused the result, which stays ``below``.
+    ``recorded`` is the original run's gate mode. If ``recorded`` fails low scores but a result is ``below``, a mark
+    such as xfail excused the result, which stays ``below``.
     """
     return tuple(replace(result, status=_status(result, mode, recorded)) for result in results)
 

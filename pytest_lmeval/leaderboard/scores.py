@@ -47,7 +47,7 @@ def score_rows(info: TaskInfo, results: Iterable[ExampleResult]) -> dict[str, Sc
 
 
 def with_floors(info: TaskInfo, floors: Mapping[str, float], tasks: Collection[str]) -> TaskInfo:
-    """Return a task's info with its scores' floors, which have the name ``TASK.SCORE`` in ``floors``.
+    """Return a task's info with its scores' floors, which ``floors`` lists under ``TASK.SCORE``.
 
     If a task in ``tasks``, which lists all names, is called ``TASK.SCORE``, the floor belongs to that task.
     """

@@ -1,8 +1,8 @@
 """Handle images, audio and other files in prompts: their sources, types and bytes.
 
 A :class:`~pytest_lmeval.types.Media` holds no bytes. When a request is built, :func:`read` reads the bytes, and refuses
-bytes that changed since the collection. In this package, :mod:`.sources` creates media from files, addresses and bytes,
-:mod:`.content` detects their types, and :mod:`.given` reads the media in task files' prompts.
+bytes that have changed since collection. In this package, :mod:`.sources` creates media from files, addresses and
+bytes, :mod:`.content` detects their types, and :mod:`.given` reads the media in task files' prompts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def Image(source: str | Path | bytes, *, detail: str = "") -> Media:  # noqa: N8
     """Return an image for a prompt.
 
     For example, ``lm.ask(["What is this?", Image("cat.png")])`` asks about a file in the calling file's folder.
-    ``source`` is a path, a ``data:`` address, or bytes. A path given as text must be inside the project, but a
+    ``source`` is a path, a ``data:`` address, or bytes. A path given as a string must be inside the project, but a
     :class:`~pathlib.Path` may point to any file. For servers with OpenAI's interface, ``detail`` is ``low``, ``high``
     or ``auto``. Raise UsageError for a file that is unreadable, too large, or not a PNG, JPEG, GIF or WebP image.
     """
@@ -41,7 +41,7 @@ def File(source: str | Path | bytes) -> Media:  # noqa: N802  # it reads like a 
 
 
 def of_path(path: Path) -> Media:
-    """Return the file at ``path`` as an image, audio or another file, depending on its content."""
+    """Return the file at ``path`` as an image, audio or other file, depending on its content."""
     return _made("", path)
 
 

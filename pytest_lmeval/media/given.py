@@ -1,4 +1,4 @@
-"""Read the parts of prompts in records and task files: texts, and objects such as ``{"image": "figures/1.png"}``."""
+"""Read the parts of prompts in records and task files: strings, and objects such as ``{"image": "figures/1.png"}``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OF_CHAT = {"image_url": "image", "input_image": "image", "input_audio": "audio"
 
 
 def message_of(given: Sequence[Any], field: str, folder: Path | None, role: str = "user") -> Message:
-    """Return the message whose content is the list ``given``; raise RecordRefused for the first fault in ``field``.
+    """Return the message whose content is the list ``given``; raise RecordRefused for the first error in ``field``.
 
     ``folder`` is the folder of the file that names the media, or None for the working folder.
     """
@@ -26,12 +26,12 @@ def message_of(given: Sequence[Any], field: str, folder: Path | None, role: str 
 
 
 def parts_of(given: Sequence[Any], field: str, folder: Path | None) -> tuple[str | Media, ...]:
-    """Return the texts and media in the list ``given``; raise RecordRefused as :func:`message_of` does."""
+    """Return the strings and media in the list ``given``; raise RecordRefused as :func:`message_of` does."""
     return tuple([_part(part, f"{field}[{number}]", folder or Path()) for number, part in enumerate(given)])
 
 
 def message_from(role: str, given: Sequence[object]) -> Message:
-    """Return a message of the texts, media and paths in ``given``; raise UsageError for anything else in the list."""
+    """Return a message of the strings, media and paths in ``given``; raise UsageError for anything else in the list."""
     parts: list[str | Media] = []
     for part in given:
         if not isinstance(part, str | Media | PathLike) or part == "":
@@ -42,7 +42,7 @@ def message_from(role: str, given: Sequence[object]) -> Message:
 
 
 def kind_of(given: Any, field: str) -> str:
-    """Return a part's kind of media, or "" for a text; raise RecordRefused for any other value."""
+    """Return a part's kind of media, or "" for a string; raise RecordRefused for any other value."""
     if isinstance(given, str) and given:
         return ""
     kinds: list[str] = [name for name in given if name in MEDIA_KINDS] if isinstance(given, dict) else []

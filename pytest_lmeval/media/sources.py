@@ -26,7 +26,7 @@ class MediaFault(LmevalError):
 def media_of(kind: str, source: str | Path | bytes | Cell, folder: Path, detail: str = "") -> Media:
     """Return the media from ``source``; raise MediaFault if it is unfit for requests.
 
-    If ``kind`` is "", the content decides the kind. A text is a ``data:`` address, or a path relative to ``folder``
+    If ``kind`` is "", the content decides the kind. A string is a ``data:`` address, or a path relative to ``folder``
     that stays inside the project. A :class:`Path` may lead outside the project.
     """
     check_detail(kind, detail)
@@ -76,7 +76,7 @@ def decoded(address: str) -> bytes:
 
 
 def from_base64(text: str, source: str) -> bytes:
-    """Return the bytes in a base64 text; raise MediaFault if the text is invalid."""
+    """Return the bytes in base64 text; raise MediaFault if the text is invalid."""
     try:
         return binascii.a2b_base64(text, strict_mode=True)
     except ValueError as error:
@@ -123,7 +123,7 @@ def _check_size(source: str, size: int) -> None:
 
 
 def _checked(kind: str, data: bytes, found: str, source: str) -> str:
-    """Return the kind of media that ``data`` is; raise MediaFault if it cannot be of ``kind``."""
+    """Return the kind of media in ``data``; raise MediaFault if it cannot be of ``kind``."""
     kind = kind or next((each for each, types in OF_KIND.items() if found in types), "file")
     if kind in OF_KIND and found not in OF_KIND[kind]:
         *others, last = OF_KIND[kind].values()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 _START_OF_SCAN, _END = 0xDA, 0xD9
-# Only these segments of applications change the colours.
+# Only these application segments change the colours.
 _JFIF, _PROFILE, _ADOBE = 0xE0, 0xE2, 0xEE
 _APPLICATIONS = frozenset(range(0xE0, 0xF0)) - {_JFIF, _PROFILE, _ADOBE}
 _COMMENT = 0xFE
@@ -40,7 +40,7 @@ def _jpeg(data: bytes) -> bytes | None:
 
 
 def _end_of_segment(data: bytes, place: int, marker: int) -> int:
-    """Return the end of the segment at ``place``, or 0 if ``data`` ends first."""
+    """Return the end of the segment at ``place``, or 0 if ``data`` ends before it."""
     if marker == 0xFF:  # a padding byte
         return place + 1
     if marker in _RESTARTS:

@@ -1,10 +1,10 @@
 """Provide the metrics, which are functions that score a prediction from 0 to 1.
 
-A metric takes a prediction, the targets and the extras of a record, and returns a float or a ``Score``, in most cases
-for the best target. A few metrics also take a sandbox or a judge. The prediction is the completion after the
-post-process rule has changed it.
+A metric takes a prediction and a record's targets and extras, and returns a float or a ``Score``, usually for the best
+target. A few metrics also take a sandbox or a judge. The prediction is the completion after the post-process rule has
+changed it.
 
-Each module of this folder declares its metrics with :func:`~pytest_lmeval.metrics.parts.declare.metric`, and every
+Each module in this folder declares its metrics with :func:`~pytest_lmeval.metrics.parts.declare.metric`, and every
 registry imports all modules. The folder ``parts/`` contains code that only some runs need or that several metrics
 share.
 """

@@ -25,16 +25,16 @@ _STEPS = (
 # Add-one smoothing gives a wrong one-word answer 0.84.
 @metric(threshold=0.9)
 def bleu_4(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    r"""Return the sentence BLEU of the lowercased ``\w+`` tokens for the best target, or 0.0 if a text has no tokens.
+    r"""Return the sentence BLEU of lowercased ``\w+`` tokens for the best target, or 0.0 if either text lacks tokens.
 
     For one segment, the formula of Papineni et al. (2002), "BLEU: a method for automatic evaluation of machine
     translation", is ``brevity * (p1 p2 p3 p4) ** (1/4)``. The precision ``pn`` is ``(m + 1) / (c + 1)`` if the target
     contains ``m`` of the prediction's ``c`` n-grams. An n-gram counts at most as often as the target contains it. The
-    smoothing adds one as in Lin and Och (2004), "ORANGE", but on all four orders. The brevity penalty is ``exp(1 -
+    smoothing adds one, as in Lin and Och (2004), "ORANGE", but for all four orders. The brevity penalty is ``exp(1 -
     |target| / |prediction|)`` if the prediction is shorter than the target, else 1.
 
     The whole text is one sequence, and each target is a separate reference. If a prediction is too short for an order,
-    the precision of this order is 1, so short texts score high. For example, a single wrong word scores 0.84.
+    its precision for that order is 1, so short texts score high. For example, a single wrong word scores 0.84.
     """
     return best_over_targets(_bleu_4, prediction, targets)
 

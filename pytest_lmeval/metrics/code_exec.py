@@ -25,7 +25,7 @@ _FORMS = ("io_pairs", "stdouts", "tests")
 
 @metric("code_exec", extras=("entry_point", "stdin", "timeout_s", "tolerance", *_FORMS), needs_sandbox=True)
 def code_exec_record(prediction: str, targets: Sequence[str], extras: Extras, sandbox: Sandbox) -> Score:
-    """Score a program by the extras ``io_pairs``, ``tests`` or ``stdouts``, or else by targets that are expressions.
+    """Score a program by the extras ``io_pairs``, ``tests`` or ``stdouts``, else by targets that are expressions.
 
     Raises the same errors as :func:`code_exec` and :func:`code_exec_expressions`.
     """
@@ -34,12 +34,12 @@ def code_exec_record(prediction: str, targets: Sequence[str], extras: Extras, sa
 
 
 def code_exec(prediction: str, targets: Sequence[str], extras: Extras, sandbox: Sandbox) -> Score:
-    """Score a program by ``extras.io_pairs``, ``extras.tests`` or ``extras.stdouts``; exactly one must exist.
+    """Score a program by ``extras.io_pairs``, ``extras.tests`` or ``extras.stdouts``; exactly one must be present.
 
     Raises `errors.RecordRefused` for invalid extras, and `errors.SandboxError` if the sandbox could not run the
     program.
     """
-    # Imported late: most runs execute no program.
+    # Imported late: most runs execute no programs.
     from pytest_lmeval.metrics.parts.code_plan import Pairs, Tests, plan_extras, timeout_of
     from pytest_lmeval.sandbox import Limits
 

@@ -1,4 +1,4 @@
-"""Declare the metrics of records with checks or turns, and of records that a judge grades."""
+"""Declare the metrics for records with checks or turns, and for records that a judge grades."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def turns(prediction: str, targets: Sequence[str], extras: Extras) -> float:
 
 
 def check_rubric(targets: Sequence[str], extras: Extras) -> None:
-    """Raise RecordRefused for targets or extras with which a judge cannot grade."""
+    """Raise RecordRefused for targets or extras that a judge cannot use for grading."""
     from pytest_lmeval.judging.rubric import check_rubric as check
 
     check(targets, extras)
@@ -41,8 +41,8 @@ def check_rubric(targets: Sequence[str], extras: Extras) -> None:
 def rubric(prediction: str, targets: Sequence[str], extras: Extras, grade: Grade) -> Score:
     """Return the level, one of ``extras.levels``, that the judge gives the prediction according to ``extras.rubric``.
 
-    Levels are numbers from 0 to 1, by default 0 and 1. The targets, which are optional, are right answers with which
-    the judge compares the prediction. The details contain the judge's ``reason``. If ``extras.not`` is true, the score
-    is 1 minus the level.
+    Levels are numbers from 0 to 1, by default 0 and 1. The optional targets are right answers that the judge compares
+    with the prediction. The details contain the judge's ``reason``. If ``extras.not`` is true, the score is 1 minus the
+    level.
     """
     return grade(prediction, targets, extras)

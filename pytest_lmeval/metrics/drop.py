@@ -31,7 +31,7 @@ def drop_em(prediction: str, targets: Sequence[str], extras: Extras) -> float:
 def drop_f1(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return the mean F1 of the spans for the best pairing and the best answer, rounded to two decimal places.
 
-    The F1 of a span without a partner is 0. A span with numbers pairs only with a span that shares a number.
+    A span without a partner has an F1 of 0. A span with numbers pairs only with a span that shares a number.
     """
     given = [frozenset(span.split()) for span in _spans(prediction)]
     answers = ([frozenset(span.split()) for span in each] for each in _answers(targets, extras))
@@ -79,7 +79,7 @@ def _number(word: str) -> float | None:
 
 
 def _aligned(given: list[frozenset[str]], wanted: list[frozenset[str]]) -> float:
-    # Spans far beyond the longest answer count, but are not paired.
+    # Spans far beyond the longest answer are counted, but not paired.
     rows, columns = sorted((given[: 10 * _MOST_SPANS], wanted), key=len)
     numbers = {each: {word for word in each if _number(word) is not None} for each in (*rows, *columns)}
     swapped = rows is wanted

@@ -11,7 +11,7 @@ from pytest_lmeval.metrics.parts.texts import ARTICLE, NO_PUNCTUATION, best_over
 
 @metric(threshold=0.5)
 def f1(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    r"""Return the multiset F1 of the lowercased ``\w+`` tokens for the best target, or 0.0 if a text has no tokens.
+    r"""Return the multiset F1 of the lowercased ``\w+`` tokens for the best target, or 0.0 if either text lacks tokens.
 
     If the texts share ``o`` tokens, including repetitions, precision is ``o / |prediction|`` and recall is ``o /
     |target|``. The harmonic mean of precision and recall is ``2 o / (|prediction| + |target|)``. The metric follows the
@@ -25,7 +25,7 @@ def squad_em(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return 1.0 if the prediction has the same words in the same order as any target, else 0.0.
 
     The comparison ignores case, ASCII punctuation and the words "a", "an" and "the", as in SQuAD (Rajpurkar et al.,
-    2016). Two texts without words are equal, so the target ``""`` means that there is no answer.
+    2016). Texts without words are equal, so the target ``""`` means that there is no answer.
     """
     words = _words(prediction)
     return float(any(words == _words(target) for target in targets))

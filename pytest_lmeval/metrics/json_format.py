@@ -83,7 +83,7 @@ def json_exact(prediction: str, targets: Sequence[str], extras: Extras) -> float
 
 
 def _find(text: str) -> Any:
-    """Return the value of a JSON text, or else the longest object or array in the text, or else `_NOTHING`."""
+    """Return the value of ``text`` if it is JSON, or else the longest object or array in it, or `_NOTHING`."""
     whole = _parse(text)
     return _longest(text) if whole is _NOTHING else whole
 
@@ -106,7 +106,7 @@ def _longest(text: str) -> Any:
         try:
             value, position = decode(text, start)
         except (ValueError, RecursionError) as error:
-            # The JSON error counts the lines up to its place: that is one fast step for each earlier character.
+            # The JSON error counts the lines before its position: one fast step for each earlier character.
             budget -= getattr(error, "pos", start + 1000) - start + 1 + start // 64
             position = start + 1
             continue

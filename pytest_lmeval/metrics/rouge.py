@@ -15,7 +15,7 @@ _MOST_PAIRS = 1_000_000_000
 
 @metric(threshold=0.5)
 def rouge_l(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    r"""Return the ROUGE-L F1 of the lowercased ``\w+`` tokens for the best target, or 0.0 if a text has no tokens.
+    r"""Return the ROUGE-L F1 of the lowercased ``\w+`` tokens for the best target, or 0.0 if either text lacks tokens.
 
     If a longest common subsequence has ``l`` tokens, precision is ``l / |prediction|`` and recall is ``l / |target|``.
     The harmonic mean of precision and recall is ``2 l / (|prediction| + |target|)``, as in Lin (2004), "ROUGE: a
@@ -37,17 +37,17 @@ def _rouge_l(prediction: Sequence[str], target: Sequence[str]) -> float:
 
 @metric(threshold=0.5)
 def rouge_1(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    r"""Return the ROUGE-1 F1 of the lowercased ``\w+`` tokens for the best target, or 0.0 if a text has no tokens.
+    r"""Return the ROUGE-1 F1 of the lowercased ``\w+`` tokens for the best target, or 0.0 if either text lacks tokens.
 
     The definition is from Lin (2004), "ROUGE: a package for automatic evaluation of summaries", with beta 1 and without
-    stemming. This metric equals ``f1``, but has the usual name for summaries.
+    stemming. This metric equals ``f1``, but uses the usual name for summaries.
     """
     return f1(prediction, targets, extras)
 
 
 @metric(threshold=0.5)
 def rouge_2(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    """Return the ROUGE-2 F1 of pairs of neighbouring tokens for the best target, or 0.0 if a text has no pair."""
+    """Return the ROUGE-2 F1 of pairs of neighbouring tokens for the best target, or 0.0 if either text has no pair."""
     return best_over_targets(_rouge_2, prediction, targets)
 
 

@@ -1,4 +1,4 @@
-"""Score the patterns, parts or last number that a text contains as 1.0 or 0.0.
+"""Score a text as 1.0 or 0.0 by the patterns, parts or last number that it contains.
 
 Case matters unless ``extras.ignore_case`` is true.
 """
@@ -110,7 +110,7 @@ def number(prediction: str, targets: Sequence[str], extras: Extras) -> Score:
 
 
 def last_number(text: str) -> Decimal | None:
-    """Return the last number in ``text``, or None if there is no number or the last has more than 400 digits."""
+    """Return the last number in ``text``, or None without a number or if it has more than 400 digits."""
     found = None
     for match in _NUMBER.finditer(text):
         found = match

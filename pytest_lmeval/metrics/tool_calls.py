@@ -19,13 +19,13 @@ __all__ = ["expected_in", "tool_calls"]
     binary=True,
 )
 def tool_calls(prediction: str, targets: Sequence[str], extras: Extras) -> Score:
-    """Return 1.0 if the model made exactly the calls in ``extras.calls``, else 0.0; text around calls has no effect.
+    """Return 1.0 if the model made exactly the calls in ``extras.calls``, else 0.0; any text around them has no effect.
 
-    ``prediction`` is the output in the format of the ledger. The order of calls matters only if ``extras.order`` is
+    ``prediction`` is the output in the ledger's format. The order of calls matters only if ``extras.order`` is
     ``exact``; the default is ``any``. If ``extras.arguments`` is ``subset``, a call may have more arguments than
-    expected. A call is wrong if its arguments violate the schema of its tool in ``extras.tools``. If ``extras.text`` is
-    ``bfcl``, the comparison of texts ignores case, spaces and some punctuation. The details contain the ``expected``
-    calls, the first ``difference`` of a wrong answer and, as ``not_checked``, the ignored keywords of schemas.
+    expected. A call is wrong if its arguments violate its tool's schema in ``extras.tools``. If ``extras.text`` is
+    ``bfcl``, the comparison of strings ignores case, spaces and some punctuation. The details contain the ``expected``
+    calls, the first ``difference`` of a wrong answer and, as ``not_checked``, the schemas' ignored keywords.
 
     Raises ScoringError for expected calls that are malformed or violate their schemas.
     """
@@ -53,7 +53,7 @@ def tool_calls(prediction: str, targets: Sequence[str], extras: Extras) -> Score
 
 
 def expected_in(metric: str, details: Mapping[str, Any]) -> Sequence[str]:
-    """Return the expected calls that this metric's details contain, as texts, or () if there are no such details."""
+    """Return the expected calls in this metric's details, as strings, or () if there are no such details."""
     found = details.get("expected") if metric == tool_calls.__name__ else None
     if not isinstance(found, list) or not all(isinstance(call, str) for call in found):
         return ()

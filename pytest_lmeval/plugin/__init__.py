@@ -1,7 +1,7 @@
 """The pytest plugin, which collects task files as items, runs the items, and produces a leaderboard.
 
 This module only defines hooks and fixtures; the subpackages do the work. Every pytest run in the environment imports
-this module, so its imports must be cheap. A conftest.py may override any fixture of this module.
+this module, so its imports must be cheap. A conftest.py may override any fixture in this module.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.plugin.asking.state import RunState
 
 _WRONG = pytest.StashKey[pytest.UsageError]()
-"""An error in the settings, found while collecting a file."""
+"""A settings error found while collecting a file."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -189,7 +189,7 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: objec
 
 def _is_of_unittest(kind: type) -> bool:
     unittest = sys.modules.get("unittest")
-    is_used = "pytest_lmeval.functions.declare" in sys.modules  # else no method can be marked
+    is_used = "pytest_lmeval.functions.declare" in sys.modules  # otherwise no method can be marked
     return is_used and unittest is not None and issubclass(kind, unittest.TestCase)
 
 
@@ -320,7 +320,7 @@ def lm_adapter(pytestconfig: pytest.Config) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def lm_judge(pytestconfig: pytest.Config) -> Iterator[Any]:
-    """Provide the adapter that judges answers, from --lm-judge; without the option, the fixture's value is false."""
+    """Provide the adapter that judges answers, from --lm-judge; without the option, the fixture's value is falsy."""
     yield from _opened(pytestconfig, _judge)
 
 
@@ -429,12 +429,12 @@ def _opened(config: pytest.Config, make: Callable[[RunState], Any]) -> Iterator[
 
 
 def _provided(values: Mapping[str, Any]) -> Any:
-    """Return the value of a single model, or the ``values`` of several models by label."""
+    """Return a single model's value, or the ``values`` of several models by label."""
     return values[""] if "" in values else ByModel(values)
 
 
 class _NoJudge:
-    """Replaces the judge in a run without --lm-judge; the object is false, and any use of it raises UsageError."""
+    """Replaces the judge in a run without --lm-judge; the object is falsy, and any use of it raises UsageError."""
 
     def __bool__(self) -> bool:
         return False

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def pytest_lmeval_register(registry: Registry) -> None:
     """Add metrics, post-process rules, adapters or formats to the run's registry.
 
-    Every process of a run calls this hook after it has registered all built-in parts. If another conftest file with
-    this hook is loaded later, the process calls the hook again with a new registry. A hook may look like this::
+    Every process in a run calls this hook after registering all built-in parts. If another conftest file with this hook
+    is loaded later, the process calls the hook again with a new registry. A hook may look like this::
 
         def pytest_lmeval_register(registry):
             registry.add_metric("starts_with", starts_with, threshold=1.0)
@@ -30,15 +30,15 @@ def pytest_lmeval_register(registry: Registry) -> None:
 def pytest_lmeval_load_task(path: Path) -> LoadedFile | None:
     """Return the tasks and bad records of the file at ``path``, or None to leave the file to the registered formats.
 
-    The plugin calls this hook for every task file of a run, and uses the first result that is not None. A task may omit
+    The plugin calls this hook for every task file in a run, and uses the first result that is not None. A task may omit
     members that have a default in ``pytest_lmeval.task.Task``, but a missing required member is a collection error.
     """
 
 
 def pytest_lmeval_leaderboard(config: pytest.Config, leaderboard: Leaderboard) -> None:
-    """Receive the leaderboard of a finished run.
+    """Receive a finished run's leaderboard.
 
     The controlling process calls this hook once for each model, even if the run is incomplete, after it has written the
-    model's reports. A hook that raises an exception fails a run that would have passed, but no hook can make a failed
-    run pass.
+    model's reports. A hook that raises an exception fails a run that would otherwise have passed, but no hook can make
+    a failed run pass.
     """

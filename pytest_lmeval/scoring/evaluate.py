@@ -69,12 +69,12 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class ScoringRules:
-    """Scoring rules shared by all examples of a run.
+    """Scoring rules shared by all examples in a run.
 
-    The status of an example under its threshold is ``failed`` if ``gated`` is true, otherwise ``below``. An example
+    The status of an example below its threshold is ``failed`` if ``gated`` is true, otherwise ``below``. An example
     that must pass fails even if ``gated`` is false, unless ``must_pass_binds`` is False. Examples in ``quarantine``
-    never fail. ``repeats`` applies to examples that set no number of repeats. An example's responses form as many
-    groups as it has repeats, and its score is the mean over the groups.
+    never fail. ``repeats`` applies to examples that do not set the number of repeats. An example's responses form one
+    group per repeat, and its score is the mean over the groups.
     """
 
     thresholds: Thresholds
@@ -354,7 +354,7 @@ def _with_facts(score: Score, group: Sequence[Response]) -> Score:
 def _with_confidence(score: Score, completion: Completion) -> Score:
     """Add the completion's confidence to the score's details, unless the metric has already set a confidence.
 
-    The confidence comes from the adapter, or else is the text's probability, which is e to the sum of ``logprobs``.
+    The confidence comes from the adapter; otherwise, it is the text's probability, e to the sum of ``logprobs``.
     """
     if "confidence" in score.details:
         return score

@@ -68,7 +68,7 @@ class Judge(NamedJudges):
         self._facts = AdapterFacts.of(engine.adapter)
 
     def ask(self, requests: Sequence[Generate]) -> list[Completion]:
-        """Return one completion per request; raise the AdapterError of the first failed request."""
+        """Return one completion per request; raise the first failed request's AdapterError."""
         wanted = {self._asked_as(request): request for request in requests}
         self._send(wanted)
         answers = {key: self._answer(key, wanted) for key in wanted}
@@ -117,7 +117,7 @@ class Judge(NamedJudges):
 
 
 def known_answers(results: Iterable[ExampleResult]) -> Known:
-    """Return the judges' replies in the details of ``results``, for a run that resumes an earlier run."""
+    """Return the judges' replies in the details of ``results``, for a run that resumes an earlier one."""
     from pytest_lmeval.records.recording import judge_entries
 
     known: dict[str, dict[str, str]] = {}

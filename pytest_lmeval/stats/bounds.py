@@ -1,4 +1,4 @@
-"""Compute confidence bounds, consistent with the sign-flip test, for a change of scores.
+"""Compute confidence bounds, consistent with the sign-flip test, for a change in scores.
 
 Each bound is the value at which a score test stops rejecting (Wilson, JASA 22, 1927). The test uses the variance under
 the hypothetical value, not under the observed value. If the hypothetical change is 0, the variance comes from randomly
@@ -67,7 +67,7 @@ def variance(of: Sums, x: float) -> float:
 
 
 def end(start: float, limit: float, is_inside: Callable[[float], bool]) -> float:
-    """Return the last point between ``start`` and ``limit`` for which ``is_inside`` is True, or else ``start``."""
+    """Return the last point between ``start`` and ``limit`` for which ``is_inside`` is True, or ``start``."""
     if is_inside(limit):
         return limit
     for _ in range(_HALVINGS):

@@ -30,7 +30,7 @@ def units_of(tasks: Sequence[Values], *, are_scores: bool = False) -> list[Piece
 
     Values whose clusters have the same name form one unit, even across tasks. If a task has only one value, the
     residual of a score is 0, and the residual of a difference is the difference itself. Raise ValueError if a task has
-    clusters, but not as many as values.
+    clusters, but not one per value.
     """
     groups: dict[str | tuple[int, int], list[Piece]] = {}
     for number, (values, clusters) in enumerate(tasks):
@@ -139,8 +139,8 @@ def _clustered(values: Sequence[float], groups: Sequence[Sequence[float]]) -> tu
 def overall_bounds(tasks: Sequence[Values]) -> tuple[float, float] | None:
     """Return a 95 % interval for the unweighted mean of the tasks' scores, or None if any task has no score.
 
-    For several tasks, each end is the more distant of two ends: one comes from combining the tasks' intervals, and the
-    other comes from pooling all weighted scores.
+    For several tasks, each end is the more distant of two ends: one from combining the tasks' intervals, the other from
+    pooling all weighted scores.
     """
     if len(tasks) == 1:
         return score_bounds(*tasks[0])
@@ -174,7 +174,7 @@ def _distance(room: float, spread: float, unseen: float, z: float) -> float:
 def combine(estimates: Sequence[tuple[float, tuple[float, float]]]) -> tuple[float, float]:
     """Return a 95 % interval for the mean of independent estimates from their 95 % intervals.
 
-    On each side, the squared distances from the estimates to their ends add up, as variances do (Zou and Donner,
+    On each side, the squared distances from the estimates to their ends are summed, as variances are (Zou and Donner,
     Statistics in Medicine 27, 2008). The interval may be asymmetric, and its width is never 0, even if all answers are
     right.
     """

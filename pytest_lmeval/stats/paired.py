@@ -16,13 +16,13 @@ _Name = TypeVar("_Name", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class PairedTest:
-    """The result of the paired test over the differences ``new - old`` of two runs.
+    """The result of the paired test on the differences ``new - old`` between two runs.
 
     ``n`` is the number of pairs, and ``clusters`` is the number of independent units. ``change`` is the mean
     difference. ``p`` is the one-sided mid-p-value for the new run being worse, or 1.0 if no pair differs. ``exact`` is
     False if ``p`` is an approximation. ``sums``, which determines the bounds of the change, is None without pairs.
-    ``detectable`` is the smallest drop, as a positive number, that such pairs would reveal four times in five. It is
-    None if the pairs would reveal no drop that often.
+    ``detectable`` is the smallest drop, as a positive number, that such pairs would reveal four times in five, or None
+    if they would reveal no drop that often.
     """
 
     n: int

@@ -17,7 +17,7 @@ _PRECISION = 10  # halvings of a range whose end is twice its start: accurate to
 
 @lru_cache(maxsize=1024)  # a simulation repeats the same few calls in every round
 def detectable_drop(spread: float, weight: float, alpha: float) -> float | None:
-    """Return the smallest drop of a mean score, in (0, 1], that the test detects four times in five, or None.
+    """Return the smallest drop in a mean score, in (0, 1], that the test detects four times in five, or None.
 
     ``spread`` is the variance of the change under randomly tossed signs, which is the sum of the squared parts of the
     independent units. ``weight`` is the value that this sum would have if each unit changed from right to wrong. The
@@ -97,7 +97,7 @@ def _sign_test(better: int, worse: int) -> float:
 
 
 def _binomial(n: int, share: float, terms: int) -> list[float]:
-    """Return the chances of 0, 1, 2, ... successes in ``n`` trials, but at most ``terms`` chances."""
+    """Return the chances of 0, 1, 2, ... successes in ``n`` trials, limited to ``terms`` values."""
     terms = min(terms, n + 1)
     if share in (0.0, 1.0):
         return [float(k == round(n * share)) for k in range(terms)]

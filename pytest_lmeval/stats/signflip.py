@@ -1,7 +1,7 @@
 """Compute the sign-flip test, which finds the chance that a sum of paired differences is as low as observed.
 
-If two runs are equally good, each difference could as well have the opposite sign. The sums for all ways to toss the
-signs form the distribution of the observed sum (Fisher, The Design of Experiments, 1935).
+If two runs are equally good, each difference could just as well have the opposite sign. The sums for all ways to toss
+the signs form the distribution of the observed sum (Fisher, The Design of Experiments, 1935).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def sign_flip_p(units: Sequence[float]) -> tuple[float, bool]:
     """Return the one-sided mid-p-value of the units' sum s, P(S < s) + P(S = s) / 2, and whether it is exact.
 
     ``units`` are independent differences; only their ratios matter. If all units are 0, the p-value is 1.0. The
-    function uses the first of four methods that is affordable:
+    function uses the first affordable method of these four:
 
     - If the units are multiples of a common measure, build the distribution of their sum unit by unit. The method takes
       up to 2 million additions, enough for 1,000 to 2,000 differing units, such as means of three responses. For units

@@ -1,1 +1,1 @@
-"""Parts of the metrics. The modules in this folder declare no metric and may be imported late."""
+"""Parts of the metrics. The modules in this folder declare no metrics and may be imported late."""

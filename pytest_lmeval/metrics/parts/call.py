@@ -12,7 +12,7 @@ LONGEST = 200
 
 
 class Call(tuple[str, Any]):
-    """A tool call, which is a pair of name and arguments so that a failed assert shows a tuple."""
+    """A tool call, which is a (name, arguments) pair so that a failed assertion shows a tuple."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ class Call(tuple[str, Any]):
 
 
 def call_text(name: str, arguments: Mapping[str, str]) -> str:
-    """Return a call in Python notation, shortened; the values of ``arguments`` are texts."""
+    """Return a call in Python notation, shortened; the values of ``arguments`` are strings."""
     return f"{name}({', '.join(f'{key}={value}' for key, value in arguments.items())})"[: 2 * LONGEST]
 
 

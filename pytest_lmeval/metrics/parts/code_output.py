@@ -1,4 +1,4 @@
-"""Compare the output of a program with the expected texts."""
+"""Compare a program's output with the expected output."""
 
 from __future__ import annotations
 

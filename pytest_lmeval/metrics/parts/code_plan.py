@@ -1,4 +1,4 @@
-"""Parse a record's expectations of a program without running code, so that collection can refuse a bad record."""
+"""Parse a record's expectations for a program without running code, so that collection can refuse a bad record."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Calls of ``entry_point``, each as a tuple of its arguments followed by the expected value.
+    """Calls to ``entry_point``, each as a tuple of its arguments followed by the expected value.
 
     ``tolerance`` is the allowed error of floats, or None.
     """
@@ -64,7 +64,7 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Tests:
-    """Source code that defines ``check(candidate)``, and the name of the function in the program to check."""
+    """Source code that defines ``check(candidate)``, and the name of the program's function to check."""
 
     __test__ = False
 
@@ -74,7 +74,7 @@ class Tests:
 
 @dataclass(frozen=True, slots=True)
 class Stdouts:
-    """The stdin of each of the program's runs, with the right outputs."""
+    """The stdin for each of the program's runs, with the right outputs."""
 
     runs: tuple[tuple[str, tuple[str, ...]], ...]
     tolerance: float | None = None
@@ -200,7 +200,7 @@ def _parse(source: str, mode: str, field: str, place: str) -> ast.AST:
 
 
 def asserted(source: str) -> ast.expr | None:
-    """Return the expression of a single ``assert`` statement, without its message, or None for other source code."""
+    """Return the expression in a single ``assert`` statement, without its message, or None for other source code."""
     text = source.strip()
     if not text.startswith("assert"):
         return None

@@ -1,8 +1,8 @@
-"""Compare two texts as mathematics with math-verify, in the process of worker_child.py.
+"""Compare two strings as mathematics with math-verify, in the process that runs worker_child.py.
 
 math-verify passes plain expressions of digits and operators to ``eval``, and its algebra may never end. Therefore, the
-process is confined, and is killed at its time limit. The time limits of math-verify itself are off, because they are
-signals, which C code handles too late.
+process is confined, and is killed at its time limit. math-verify's own time limits are off, because they use signals,
+which C code handles too late.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _TRIED: list[tuple[tuple[int, int], bool, bool]] = []
 
 
 def answer(prediction: str, target: str) -> str:
-    """Return ``equal``, ``different`` or, if the prediction has no mathematics or half a formula, ``unparsed``."""
+    """Return ``equal``, ``different`` or, if the prediction has no mathematics or only half a formula, ``unparsed``."""
     # Import the package by name: it may not be installed.
     math_verify = import_module("math_verify")
     _record_parsing()
@@ -25,7 +25,7 @@ def answer(prediction: str, target: str) -> str:
         return "unparsed"
     wanted = _parse(math_verify, target)
     if _is_half_parsed():
-        return "different"  # only an identical text equals a malformed target
+        return "different"  # only identical text equals a malformed target
     # Intervals equal inequalities: (5, oo) is x > 5.
     if math_verify.verify(wanted, given, allow_set_relation_comp=True, timeout_seconds=None):
         return "equal"

@@ -13,7 +13,7 @@ from fractions import Fraction
 from pytest_lmeval.metrics.parts.texts import closing_brace
 
 LONGEST = 20_000
-"""The number of characters at the end of a text in which to search for an answer."""
+"""The number of characters at the end of the text that are searched for an answer."""
 
 _WORDS = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mbox|operatorname)\s*\{([^{}]*)\}")
 _SPACING = re.compile(r"\\(?:left|right|displaystyle|quad|qquad|;|:| |(?:big|Big|bigg|Bigg)[lr]?)(?![A-Za-z])|[$~]")
@@ -60,7 +60,7 @@ def plain_text(text: str) -> str:
 
 
 def is_words(text: str) -> bool:
-    """Return True if the plain ``text`` is a word, which math-verify would take for a product of letters."""
+    """Return True if the plain ``text`` is a word, which math-verify would read as a product of letters."""
     return len(text) >= 3 and text.isalpha()
 
 
@@ -73,7 +73,7 @@ def stated_answers(text: str) -> list[str]:
 
 
 def is_cut_off(text: str) -> bool:
-    """Return True if ``text`` ends with an operator, which shows that it was cut off."""
+    """Return True if ``text`` ends with an operator, which shows that the text was cut off."""
     return bool(_OPERATOR.search(text))
 
 
@@ -116,7 +116,7 @@ def for_math_verify(text: str) -> str:
 
 
 def _without_edges(text: str) -> str:
-    """Return a formula without the marks of a sentence or list, as in ``= 3``, ``* 3``, ``3;`` and ``3)``."""
+    """Return a formula without sentence or list marks, as in ``= 3``, ``* 3``, ``3;`` and ``3)``."""
     text = _AFTER.sub("", _BEFORE.sub("", text.strip()))
     is_marker = text.endswith(")") and not set(text[:-1]) & set("()[]")
     return text[:-1] if is_marker else text

@@ -1,7 +1,7 @@
 """Run regular expressions that users provide, with a time limit.
 
 A search runs in the current process if no text of the same length can make it take many steps. Other searches run in
-the process of worker_child.py, which executes this file without the package.
+the process that runs worker_child.py, which executes this file without the package.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Pattern:
         return bool(self._apply("search", text))
 
     def findall(self, texts: Sequence[str]) -> list[list[Any]]:
-        """Return the matches in each text, as texts or, if the pattern has several groups, as sequences of groups."""
+        """Return the matches in each text, as strings or, if the pattern has several groups, as sequences of groups."""
         return list(self._apply("findall", texts))
 
     def sub(self, new: str, text: str, count: int = 0) -> str:
@@ -65,7 +65,7 @@ def compiled(text: str, flags: int = 0) -> Pattern:
 
 
 def without(patterns: Iterable[str] | None, text: str) -> str:
-    """Remove the matches of each pattern from ``text``, one pattern after another."""
+    """Remove each pattern's matches from ``text``, one pattern after another."""
     for pattern in patterns or ():
         text = compiled(pattern).sub("", text)
     return text
@@ -94,7 +94,7 @@ def _most_steps(pattern: re.Pattern[str], length: int) -> float:
 
 
 def _tried(parts: Any, length: int, *, is_end: bool) -> tuple[float, float]:
-    """Return the number of ways in which ``parts`` may match at one place, and the steps to try them all.
+    """Return the number of ways in which ``parts`` may match at one position, and the steps to try them all.
 
     At the end of a pattern, the first way to match completes the match, and the search continues after the match.
     """

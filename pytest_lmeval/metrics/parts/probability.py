@@ -22,18 +22,18 @@ def accuracy_by(values: Sequence[float], right: int) -> float:
 
 
 def per_character(totals: Sequence[float], texts: Sequence[str]) -> list[float]:
-    """Return each option's log-probability divided by its number of characters, or by 1 for an empty text."""
+    """Return each option's log-probability divided by the number of characters, or by 1 for an empty option."""
     return [total / max(1, len(text)) for total, text in zip(totals, texts, strict=True)]
 
 
 def per_byte(totals: Sequence[float], texts: Sequence[str]) -> list[float]:
-    """Return each option's log-probability divided by its number of UTF-8 bytes, or by 1 for an empty text."""
+    """Return each option's log-probability divided by the number of UTF-8 bytes, or by 1 for an empty option."""
     sizes = [max(1, len(text.encode("utf-8", "surrogatepass"))) for text in texts]
     return [total / size for total, size in zip(totals, sizes, strict=True)]
 
 
 def softmax(totals: Sequence[float]) -> list[float]:
-    """Return the probabilities of the options, normalized to sum to 1.
+    """Return the options' probabilities, normalized to sum to 1.
 
     >>> softmax([-1000.0, -1000.0])
     [0.5, 0.5]
@@ -50,7 +50,7 @@ def probability_mass(totals: Sequence[float], right: Sequence[int]) -> float:
 
 
 def perplexity(total: float, tokens: int) -> float:
-    """Return the perplexity of ``tokens`` >= 1 tokens whose log-probabilities have the sum ``total``.
+    """Return the perplexity of ``tokens`` >= 1 tokens whose log-probabilities sum to ``total``.
 
     Return infinity if the perplexity is too large for a float.
     """

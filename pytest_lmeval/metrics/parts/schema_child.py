@@ -1,4 +1,4 @@
-"""Check values against a JSON Schema, in the process of worker_child.py, because a pattern may never end."""
+"""Check values against a JSON Schema in worker_child.py's process, because matching a pattern may never end."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _validator(text: str) -> Any:
     kind.check_schema(schema)
     # Without this empty registry, jsonschema would fetch unknown references from the network.
     validator = kind(schema, registry=referencing.Registry())
-    # These values find a circle of references at once. Other values may be nested a hundred levels deep.
+    # These values reveal circular references at once. Other values may be nested a hundred levels deep.
     sys.setrecursionlimit(10_000)
     values: tuple[Any, ...] = (None, "", [], {})
     for value in values:

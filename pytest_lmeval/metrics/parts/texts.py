@@ -16,7 +16,7 @@ _TOKEN = re.compile(r"\w+")
 
 
 def tokenize(text: str) -> list[str]:
-    r"""Return the ``\w+`` runs of the lowercased text: letters, digits and underscores of any script."""
+    r"""Return the ``\w+`` runs of the lowercased text: letters and digits in any script, and underscores."""
     return _TOKEN.findall(text.lower())
 
 
@@ -40,7 +40,7 @@ def best_over_targets(
 ) -> float:
     """Return the highest ``score(prediction tokens, target tokens)`` over the targets.
 
-    If either text has no tokens, or both, the score is 0.0, as in rouge-score, sacrebleu and scikit-learn
+    If either text (or both) has no tokens, the score is 0.0, as in rouge-score, sacrebleu and scikit-learn
     (``zero_division=0``).
     """
     words = tokenize(prediction)

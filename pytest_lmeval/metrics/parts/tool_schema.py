@@ -1,4 +1,4 @@
-"""Check the arguments of an expected or actual tool call against the JSON Schema of its tool.
+"""Check the arguments of an expected or actual tool call against its tool's JSON Schema.
 
 A name outside ``properties`` is invalid unless the schema has ``additionalProperties`` or ``patternProperties``. The
 function :func:`unchecked` returns the keywords that the check ignores. The package jsonschema is unsuitable, because it
@@ -33,9 +33,9 @@ _KINDS: Mapping[str, Callable[[Any], bool]] = {
 }
 TYPES = tuple(sorted(_KINDS))
 IN_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
-"""The keywords whose value is a list of schemas."""
+"""Keywords whose value is a list of schemas."""
 BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
-"""The keywords whose value is a mapping of names to schemas."""
+"""Keywords whose value maps names to schemas."""
 _ALONE = ("items", "not", "if", "then", "else", "contains", "additionalProperties", "propertyNames")
 # Keywords whose schemas apply to the same value.
 _OF_THE_SAME = ("anyOf", "oneOf", "allOf", "if", "then", "else", "dependentSchemas")
@@ -55,7 +55,7 @@ def schema_of(tool: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def fault(value: Any, schema: Mapping[str, Any], *, partial: bool = False) -> str:
-    """Return the first violation of ``schema`` in ``value``, with its place, or "".
+    """Return the first violation of ``schema`` in ``value``, with its position, or "".
 
     A ``partial`` value may lack required names at the top level. Raises TookTooLong if a pattern takes too long.
     """
@@ -77,7 +77,7 @@ def unchecked(schema: Any, root: Any = None) -> set[str]:
 
 
 def within(schema: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield each schema directly inside ``schema``, after its keyword and its place."""
+    """Yield each schema directly inside ``schema``, preceded by its keyword and position."""
     for word in IN_LISTS:
         if isinstance(schema.get(word), list):
             yield from ((word, f"{word}[{number}]", each) for number, each in enumerate(schema[word]))
@@ -91,7 +91,7 @@ Faults = Iterator[str]
 
 
 class _Check:
-    """Checks values against ``root`` and its inner schemas; each method yields faults, and messages show the first."""
+    """Checks values against ``root`` and its inner schemas; each method yields errors, and messages show the first."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
@@ -186,7 +186,7 @@ class _Check:
     def reference(self, value: Any, schema: Any, path: _Path) -> Faults:
         target = _target(self._root, schema["$ref"])
         key = (id(target), path)
-        if target is not None and key not in self._referred:  # a circle adds no check
+        if target is not None and key not in self._referred:  # a circular reference adds no check
             self._referred.add(key)
             found = self._first(value, target, path)
             self._referred.discard(key)
@@ -214,7 +214,7 @@ _LOOKS: Mapping[str, tuple[str, Callable[[_Check, Any, Any, _Path], Faults]]] = 
 
 def _is_multiple(value: float, of: float) -> bool:
     # As decimal numbers: 0.3 is a multiple of 0.1.
-    from fractions import Fraction  # few schemas need it, and every run would import it
+    from fractions import Fraction  # few schemas need it, but every run would import it
 
     return not Fraction(str(value)) % Fraction(str(of))
 
@@ -231,7 +231,7 @@ _BOUNDS: _Holds = {
     **{f"max{of}": (kind, lambda value, said: len(value) <= said) for of, kind in _COUNTED.items()},
 }
 NUMBERS = tuple(_BOUNDS)
-"""The keywords whose value is a number."""
+"""Keywords whose value is a number."""
 # By keyword: the kind of value that it applies to, "" for any, and its condition.
 _HOLDS: _Holds = {
     "type": ("", lambda value, said: any(_KINDS[kind](value) for kind in _listed(said) if kind in _KINDS)),
@@ -273,12 +273,12 @@ def _target(root: Any, reference: Any) -> Any:
 
 
 def steps_of(pointer: str) -> _Path:
-    """Return the steps of a JSON pointer; text before the first slash is ignored."""
+    """Return a JSON pointer's steps; text before the first slash is ignored."""
     return tuple(step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:])
 
 
 def key_in(whole: Any, step: str) -> str | int:
-    """Return the key or index that a JSON pointer's step means in ``whole``, or raise LookupError."""
+    """Return the key or index in ``whole`` that a JSON pointer's step refers to, or raise LookupError."""
     if isinstance(whole, Mapping):
         return step
     if isinstance(whole, list) and step.isdecimal() and int(step) < len(whole):

@@ -1,4 +1,4 @@
-"""Parse expected calls, and find how a model's calls differ from the expected calls."""
+"""Parse expected calls, and find how a model's calls differ from them."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class WantedCall:
 
 
 def _path_of(pointer: str) -> _Path:
-    """Return the path of a top-level name, or of a JSON pointer such as ``/filter/unit``."""
+    """Return the path for a top-level name, or for a JSON pointer such as ``/filter/unit``."""
     return steps_of(pointer) if pointer.startswith("/") else (pointer,)
 
 
@@ -174,7 +174,7 @@ def _as_bfcl(value: Any) -> Any:
 class CallComparison:
     """Compares expected with actual calls; each public method returns the first difference, or "".
 
-    ``invalid`` lists each actual call's fault, or "" for a valid call.
+    ``invalid`` lists each actual call's error, or "" for a valid call.
     """
 
     expected: Sequence[WantedCall]

@@ -1,4 +1,4 @@
-"""Run metrics that may be slow in a separate process, which is killed at a limit of CPU time."""
+"""Run possibly slow metrics in a separate process, which is killed at a CPU time limit."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _WALL_GUARD_S = 120.0  # a busy machine must not affect a score, so the limit is
 
 
 class TookTooLong(ScoringError):
-    """A job exceeded the worker's limit of CPU time."""
+    """A job exceeded the worker's CPU time limit."""
 
 
 class MetricWorker:
     """Answers questions in a separate process, one at a time; threads may share this object.
 
-    The process starts at the first question and, if it was killed, again at the next question. The process ends at a
-    call of ``close``, or when this object or the main process ends.
+    The process starts at the first question and, if it was killed, again at the next question. The process ends when
+    ``close`` is called, or when this object or the main process ends.
     """
 
     def __init__(self, cpu_limit_s: float = CPU_LIMIT_S) -> None:

@@ -29,7 +29,7 @@ _JOBS = {
 
 
 def main() -> None:
-    """Answer questions until the input ends; the program's argument is the limit of CPU seconds per answer."""
+    """Answer questions until the input ends; the program's argument is the CPU time limit per answer, in seconds."""
     limit_s = float(sys.argv[1])
     _limit_memory()
     _confine()
@@ -74,7 +74,7 @@ def _limit_memory() -> None:
 
 
 def _confine() -> None:
-    """Drop the rights to write files, use the network and start programs, as far as this system allows."""
+    """Drop the rights to write files, use the network and start programs, as far as the system allows."""
     package = ModuleType("_lmeval_inside")
     package.__path__ = [str(Path(__file__).parents[2] / "sandbox" / "inside")]
     sys.modules[package.__name__] = package

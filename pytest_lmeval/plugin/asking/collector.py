@@ -34,7 +34,7 @@ _LATE = "its format was registered after the first task file was found; register
 
 
 def collect_task_file(path: Path, root: Path, parent: pytest.Collector) -> TaskFile | None:
-    """Return the collector of a task file, or None if no format accepts the file."""
+    """Return a task file's collector, or None if no format accepts the file."""
     from pytest_lmeval.formats.files import misnamed, task_name
 
     tasks = collected(parent.config)
@@ -103,7 +103,7 @@ class TaskFile(pytest.Module):
             yield from self._items(task, names, f"{task.name}." if len(tasks) > 1 else "")
 
     def share(self, item: ExampleItem) -> None:
-        """Share the first item's fixture values with the other items until the file's tear-down.
+        """Share the first item's fixture values with the other items until the file is torn down.
 
         If any fixture has a narrower scope than the file, pytest sets up each item separately.
         """
@@ -129,13 +129,13 @@ class TaskFile(pytest.Module):
             listing = "\n".join(faults)
             warnings.warn(pytest.PytestWarning(f"{len(faults)} bad record(s) skipped:\n{listing}"), stacklevel=1)
         self._collected.wanted.look_at(loaded)
-        # An option of pytest-repeat or another plugin.
+        # An option from pytest-repeat or another plugin.
         has_count = self.config.getoption("count", 1) != 1
         if has_count and loaded.tasks and (refusal := repeated_by_plugin(self.config)):
             raise BadTaskFile(f"{shown}: {refusal}")
         self._collected.wanted.notes += [f"{shown}:{line}: {remark}" for line, remark in loaded.remarks]
         for task in loaded.tasks:
-            # Only for the first task of a file, because the board lists the bad records of all tasks.
+            # Only for a file's first task, because the board lists the bad records of all tasks.
             bad_records = tuple(faults) if task is loaded.tasks[0] else ()
             subjects = loaded.subjects.get(task.name)
             info = replace(
@@ -150,7 +150,7 @@ class TaskFile(pytest.Module):
         return loaded.tasks
 
     def _import_packages(self) -> None:
-        """Raise BadTaskFile if pytest cannot import the ``__init__.py`` of a folder above the file."""
+        """Raise BadTaskFile if pytest cannot import the ``__init__.py`` in a folder above the file."""
         for package in self.listchain():
             if isinstance(package, pytest.Package):
                 try:
@@ -174,7 +174,7 @@ class TaskFile(pytest.Module):
                 yield item
 
     def _item(self, name: str, label: str, fixtureinfo: Any) -> ExampleItem:
-        """Return the item of an example; if there are several models, the item is for the model ``label``."""
+        """Return an example's item; if there are several models, the item is for the model ``label``."""
         if not label:
             plain: ExampleItem = ExampleItem.from_parent(self, name=name, callobj=run_example, fixtureinfo=fixtureinfo)
             return plain

@@ -1,4 +1,4 @@
-"""Build the failure message of an example."""
+"""Build an example's failure message."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _verdict(result: ExampleResult) -> str:
 
 
 def _thoughts_of(result: ExampleResult, number: int) -> Iterator[str]:
-    """Yield the thoughts before each answer in the conversation ``number`` of an example."""
+    """Yield the thoughts before each answer in an example's conversation ``number``."""
     before = [turn for details in details_of(result)[:number] for turn in details.get("turns", ())]
     answers = sum(_is_answer(entry) for turn in before for entry in turn.get("said", ()))
     return iter([str(each.get("thoughts", "")) for each in result.exchanges[answers:]])
@@ -184,7 +184,7 @@ def _folded(label: str, text: str) -> str:
 
 
 def _shown_detail(value: Any) -> str:
-    """Format a detail for readers: put each object of a list on its own line, and omit keys meant for programs."""
+    """Format a detail for readers: put each object in a list on its own line, and omit keys meant for programs."""
     if isinstance(value, Mapping):
         inside = ((name, _shown_detail(inner)) for name, inner in value.items() if name not in _FOR_PROGRAMS)
         return "; ".join(f"{name}: {inner}" for name, inner in inside if inner)
@@ -202,7 +202,7 @@ def _shown(label: str, text: str) -> list[str]:
     shown = printable(text)
     if "\n" not in shown:
         return [f"  {label}: {shown}" if shown else f"  {label}: (empty)"]
-    # Indent model output, so that no line of the output can pass for a line of the plugin.
+    # Indent model output, so that no line of it looks like a line from the plugin.
     return [f"  {label}:{_MARK}" + shown.replace("\n", _MARK)]
 
 

@@ -140,7 +140,7 @@ class ExampleItem(ScoredItem):
         self.funcargs.update(self.parent.shared or ())
 
     def setup(self) -> None:
-        """Set up the fixtures, once per file if their scopes allow that."""
+        """Set up the fixtures, once per file if their scopes allow it."""
         __tracebackhide__ = True
         if self.parent.shared is not None:
             self.begin_turn()
@@ -203,7 +203,7 @@ def attach(item: pytest.Item, report: pytest.TestReport, result: ExampleResult) 
 
 
 def _why(report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
-    """Return why a set-up failed: the exception, and the line of the project's code that raised it."""
+    """Return why a set-up failed: the exception, and the line in the project's code that raised it."""
     error = None if call.excinfo is None else call.excinfo.value
     if isinstance(error, pytest.FixtureLookupError):
         return f"fixture {error.argname!r} not found"

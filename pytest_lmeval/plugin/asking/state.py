@@ -64,7 +64,7 @@ NO_ADAPTER = (
 
 
 class RunFiles(NamedTuple):
-    """The folder and the baseline of one model's run, and the earlier results that the run resumes.
+    """The folder and baseline of one model's run, and the earlier results that the run resumes.
 
     ``asking`` is a fingerprint of all settings that affect the model's answers, but does not cover the requests.
     """
@@ -82,7 +82,7 @@ def files_of_run(config: pytest.Config, examples: int) -> RunFiles:
 
     adapter, options, _ = resolved_of(config)
     option, baseline = config.option, None
-    # Omit defaults, so that the run can resume ledgers of earlier versions.
+    # Omit defaults, so that the run can resume ledgers from earlier versions.
     tags = {} if option.lm_think_tags == THINK_TAGS else {"--lm-think-tags": option.lm_think_tags}
     asking = fingerprint(adapter, {**options, **tags}, option.lm_repeats or 1)
     if option.lm_baseline:
@@ -145,7 +145,7 @@ def show_waiting(config: pytest.Config, engine: Any, in_flight: int | None = Non
 
 
 def run_state(config: pytest.Config) -> RunState:
-    """Return this process's state of the run, or of the first model's run; without examples, its plan is empty."""
+    """Return this process's state for the run, or for the first model's run; without examples, its plan is empty."""
     if config.option.lm_models:
         config = configs(config)[0]
     if RUN not in config.stash:
@@ -166,7 +166,7 @@ def run_states(config: pytest.Config) -> dict[str, RunState]:
 
 
 class Ahead:
-    """Iterates over this process's upcoming examples, of the model ``label``, that ``wanted`` accepts.
+    """Iterates over this process's upcoming examples for the model ``label`` that ``wanted`` accepts.
 
     In a worker, the iterator may also return None because the controller has not assigned more items yet.
     """
@@ -211,7 +211,7 @@ class RunState:
 
     ``adapter`` and ``judge`` are set if planning needed them. ``ahead`` and ``answers`` are set when requests start,
     and ``evals`` is set when an eval function or the fixture ``lm`` first needs it. ``began_s`` is the CPU time that
-    this thread had used at the start.
+    this thread had used by the start.
     """
 
     config: pytest.Config
@@ -235,7 +235,7 @@ class RunState:
         return {} if baseline is None else {(result.task, result.id): result for result in baseline.results or ()}
 
     def upcoming(self, wanted: Callable[[object], bool]) -> Ahead:
-        """Return an iterator over the ``wanted`` items of this run's model that have not run yet."""
+        """Return an iterator over the ``wanted`` items for this run's model that have not run yet."""
         return Ahead(self.config, self.label, self.items, wanted)
 
     def ask(self, adapter: Any, judge: Any = None) -> Engine:
@@ -248,7 +248,7 @@ class RunState:
         return self.answers.engine
 
     def _check_given(self, adapter: Any) -> None:
-        """End the run if a conftest provides something other than an adapter, instead of failing each example."""
+        """If a conftest provides something other than an adapter, end the run instead of failing each example."""
         from pytest_lmeval.adapters.facts import check_adapter
         from pytest_lmeval.plugin.common.report import add_to_report
 
@@ -327,7 +327,7 @@ def learn(config: pytest.Config, adapter: Any) -> None:
 
 
 def other_adapter(adapter: Any, engine: Any) -> str:
-    """Return an error message if a conftest gives an example another adapter than the run has, or else ""."""
+    """Return an error message if a conftest gives an example a different adapter from the run's, else ""."""
     if adapter is engine.adapter:
         return ""
     from pytest_lmeval.adapters.facts import adapter_name
@@ -362,7 +362,7 @@ def begin_spares(config: pytest.Config) -> None:
 
 
 def prepare(tasks: Collected, session: pytest.Session) -> None:
-    """Check and plan the run of each model, after selection and before any model call."""
+    """Check and plan each model's run, after selection and before any model call."""
     if tasks.bad_files:
         return
     own = configs(session.config)

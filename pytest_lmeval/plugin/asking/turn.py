@@ -1,4 +1,4 @@
-"""Run only the call phase of examples whose set-up and tear-down would do nothing.
+"""Run only the call phase for examples whose set-up and tear-down would do nothing.
 
 This module is a separate plugin, registered at the first set-up of fixtures that further examples share.
 """
@@ -32,7 +32,7 @@ _ANNOUNCED = ("runtest_logstart", "runtest_logfinish")
 _KNOWN = {"_pytest", "pytest_lmeval", "xdist", "__channelexec__", "pytest_randomly", "_hypothesis_pytestplugin"}
 """Packages whose hooks only need the call phase; ``__channelexec__`` is xdist's module in a worker."""
 _WANT_ALL = {"_pytest.junitxml": "--junitxml"}
-"""Modules that need the report of a tear-down, with the option that enables each module."""
+"""Modules that need a tear-down's report, with the option that enables each module."""
 _MARKS = {"skip", "skipif", "xfail", "usefixtures"}
 
 
@@ -48,9 +48,9 @@ _WAY = pytest.StashKey[_Way]()
 
 @pytest.hookimpl
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Run only the call phase of an example if possible, or return None so that pytest runs all phases.
+    """Run only an example's call phase if possible, or return None so that pytest runs all phases.
 
-    The last example of a file needs all phases. Other examples also need them if their fixtures are not set up, if they
+    The last example in a file needs all phases. Other examples also need them if their fixtures are not set up, if they
     have one of pytest's marks, or if an unknown plugin hooks into a phase.
     """
     if nextitem is None or nextitem.parent is not item.parent or not getattr(item, "is_set_up", False):
@@ -69,7 +69,7 @@ def _is_plain(item: pytest.Item) -> bool:
 
 
 def _take_turn(item: ScoredItem, way: _Way) -> None:
-    """Run the call phase of an example, and report it."""
+    """Run an example's call phase, and report it."""
     if not way.is_quiet:
         way.hooks.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     try:
@@ -104,7 +104,7 @@ def _report(item: ScoredItem, call: pytest.CallInfo[None], way: _Way) -> None:
 def _way_of(item: pytest.Item) -> _Way:
     config, hooks = item.config, item.ihook
     needs = worker_input(config).get(NEEDS, {})
-    # Workers learn of the controller's plugins only through its needs.
+    # Workers learn about the controller's plugins only through its needs.
     if (is_worker(config) and not needs.get("calls")) or why_all_phases(config, hooks):
         return _Way(None)
     if any(mark.name in _MARKS for mark in item.iter_markers()):
@@ -136,7 +136,7 @@ def _listeners(hooks: Any, names: Iterable[str]) -> list[str]:
         each.function.__module__
         for name in names
         for each in getattr(hooks, f"pytest_{name}").get_hookimpls()
-        # A wrapper of the whole protocol also wraps this one.
+        # A wrapper around the whole protocol also wraps this one.
         if name != "runtest_protocol" or not (each.wrapper or each.hookwrapper)
     }
     packages = {name.partition(".")[0] for name in modules}

@@ -55,7 +55,7 @@ class Collected:
         return registry_of(self._config)
 
     def may_read(self, path: Path, *, is_named: bool) -> bool:
-        """Return True if a format, or a loader of the project, may read the file at ``path``."""
+        """Return True if a format or one of the project's loaders may read the file at ``path``."""
         if self._is_task_file(path) or (is_named and path.suffix in self.registry.formats):
             return True
         return bool(self.registry.loaders or self._config.hook.pytest_lmeval_load_task.get_hookimpls())
@@ -69,7 +69,7 @@ class Collected:
         return self._are_task_files[path]
 
     def load(self, path: Path, name: str, *, is_named: bool) -> LoadedFile:
-        """Load the tasks and bad records of a file; ignore non-task files unless the command line names them."""
+        """Load a file's tasks and bad records; ignore non-task files unless the command line names them."""
         from pytest_lmeval.formats.files import complete_file, load_file
         from pytest_lmeval.formats.task import LoadedFile
 
@@ -113,7 +113,7 @@ class Collected:
             )
 
     def task_again(self, info: TaskInfo) -> Task:
-        """Load a task again after this or another process of the run has collected it."""
+        """Load a task again after this or another of the run's processes has collected it."""
         from pytest_lmeval.formats.files import file_task_name
 
         path = self._config.rootpath / info.path
@@ -182,7 +182,7 @@ class Wanted:
         """Raise UsageError for a subject or parameter that no task has, or for few-shot examples that no task draws.
 
         If the command line names files, an unused value may be meant for another file, so it only causes a remark in
-        ``notes``. If the command line names single items (``picks_items``), check nothing else.
+        ``notes``. If the command line names individual items (``picks_items``), check nothing else.
         """
         if not self._files:
             return
@@ -210,9 +210,9 @@ class Wanted:
     def check_names(
         self, collected: Mapping[str, TaskInfo], tasks: Mapping[str, Task], metrics: Collection[str]
     ) -> None:
-        """Raise UsageError for a threshold or floor with an unknown name, and for a floor of a task without a score.
+        """Raise UsageError for a threshold or floor with an unknown name, and for a floor on a task without a score.
 
-        ``collected`` holds all tasks of the run by name, and ``tasks`` holds the tasks with selected examples.
+        ``collected`` holds all the run's tasks by name, and ``tasks`` holds the tasks with selected examples.
         """
         option = self._config.option
         # Skip the ini file's thresholds: a run may include only some of its tasks.

@@ -1,4 +1,4 @@
-"""For ``--lm-check-formatting``, collect an item per task and formatter, which fails if the prompt has changed."""
+"""For ``--lm-check-formatting``, collect an item per task and formatter that fails if the prompt has changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TAIL = 1200
 
 
 def collect_formatting_file(path: Path, root: Path, parent: pytest.Collector) -> FormattingFile | None:
-    """Return the collector of a task file's formatting items, or None if no format accepts the file."""
+    """Return a collector for a task file's formatting items, or None if no format accepts the file."""
     from pytest_lmeval.formats.files import task_name
 
     if not collected(parent.config).may_read(path, is_named=parent.session.isinitpath(path)):

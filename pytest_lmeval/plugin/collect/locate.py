@@ -1,4 +1,4 @@
-"""Decide which files of a project to collect."""
+"""Decide which files in a project to collect."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Places:
         return any(path.suffix in suffixes and not is_plain_python(path) for path in paths)
 
     def is_ours(self, nodeid: str) -> bool:
-        """Return True for the node id of an example."""
+        """Return True for an example's node id."""
         file = nodeid.partition("::")[0]
         if file not in self._ours:
             path = Path(os.path.abspath(self._rootpath / file))
@@ -88,7 +88,7 @@ class Places:
 
     @property
     def own_suffixes(self) -> frozenset[str]:
-        """Return the suffixes of the formats that the project or installed packages have registered so far."""
+        """Return the suffixes of formats that the project or installed packages have registered so far."""
         from pytest_lmeval.plugin.settings.settings import registry_of
 
         return frozenset(registry_of(self._config).formats) - _BUILT_IN
@@ -98,7 +98,7 @@ _PLACES = pytest.StashKey[Places]()
 
 
 def places(config: pytest.Config) -> Places:
-    """Return the ``Places`` of this run, which are created on first use."""
+    """Return this run's ``Places``, created on first use."""
     if _PLACES not in config.stash:
         config.stash[_PLACES] = Places(config)
     return config.stash[_PLACES]
@@ -115,7 +115,7 @@ def locate(path: Path, parent: pytest.Collector) -> Path | None:
 
 
 def file_node(kind: type[_File], parent: pytest.Collector, path: Path) -> _File:
-    """Return the collector of the file at ``path``, with a printable node id and name."""
+    """Return a collector for the file at ``path``, with a printable node id and name."""
     node: _File = kind.from_parent(parent, path=path)
     shown = node_path(node.nodeid)
     if shown == node.nodeid:
@@ -177,22 +177,22 @@ def _on_data(folders: Sequence[Path], here: Path) -> str:
 
 
 def is_plain_python(path: Path) -> bool:
-    """Return True for a Python file whose name rules out tasks; the plugin checks every file of a project."""
+    """Return True for a Python file whose name rules out tasks; the plugin checks every file in a project."""
     return path.suffix == ".py" and not path.name.startswith("task_")
 
 
 def is_example(item: object) -> bool:
-    """Return True for an item of this plugin; other plugins' items may have an ``example``, too."""
+    """Return True for one of this plugin's items; other plugins' items may have an ``example``, too."""
     return getattr(item, "attach_result", None) is not None
 
 
 def is_mine(item: object, label: str) -> bool:
-    """Return True for an example of the model ``label``, or for any example in a single-model run."""
+    """Return True for an example for the model ``label``, or for any example in a single-model run."""
     return (not label or getattr(item, "label", "") == label) and is_example(item)
 
 
 def is_record(item: object) -> bool:
-    """Return True for an example of a task file, for which the plan sends requests early."""
+    """Return True for an example in a task file, for which the plan sends requests early."""
     return hasattr(getattr(item, "parent", None), "task_name") and is_example(item)
 
 
@@ -202,7 +202,7 @@ def is_function(item: object) -> bool:
 
 
 def is_example_id(nodeid: str, config: pytest.Config) -> bool:
-    """Return True for the node id of an example; the function also works in processes without items."""
+    """Return True for an example's node id; the function also works in processes without items."""
     return places(config).is_ours(nodeid)
 
 
@@ -216,8 +216,8 @@ def _named_paths(config: pytest.Config) -> list[Path]:
 
 
 def _may_be_a_task(path: Path) -> bool:
-    # A named folder may hold other data, such as objects without any key of task files. Read and report a file whose
-    # first record is broken, or has any of these keys.
+    # A named folder may hold other data, such as objects without any of the keys in task files. Read and report a file
+    # whose first record is broken, or has any of these keys.
     if path.suffix == ".yaml":
         return True
     if path.suffix == ".py":

@@ -59,9 +59,9 @@ def _names(config: pytest.Config) -> frozenset[str]:
 
 
 def keep_shard(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the examples of other shards; keep items that are not examples.
+    """Deselect the examples in other shards; keep items that are not examples.
 
-    An example's rank among the sorted (task, id) of all selected examples determines its shard. Each example is
+    An example's rank among the sorted (task, id) pairs of all selected examples determines its shard. Each example is
     therefore in exactly one shard. Raise pytest.UsageError if ids are ambiguous.
     """
     part, parts = config.option.lm_shard
@@ -96,7 +96,7 @@ def _check_key(config: pytest.Config, item: Any, first: Any) -> None:
 
 
 def _note(config: pytest.Config, examples: Sequence[Any]) -> None:
-    """Record the examples of each task in all shards, so that lmeval merge can check them."""
+    """Record each task's examples in all shards, so that lmeval merge can check them."""
     from pytest_lmeval.plugin.collect.collected import collected
 
     by_task: dict[str, list[Any]] = defaultdict(list)

@@ -30,7 +30,7 @@ _SELECTING = {
 
 
 def baseline_path(config: pytest.Config) -> Path:
-    """Return the path of the baseline, which the options must name."""
+    """Return the path to the baseline, which the options must name."""
     return config.invocation_params.dir / str(config.option.lm_baseline)
 
 
@@ -67,7 +67,7 @@ def read_baseline(config: pytest.Config) -> RunFile | None:
 
 
 def check_update(config: pytest.Config, infos: Sequence[TaskInfo]) -> None:
-    """Raise UsageError if the run cannot become the baseline because it lacks examples, or tasks of the old baseline.
+    """Raise UsageError if the run cannot become the baseline because it lacks examples, or tasks in the old baseline.
 
     ``infos`` lists the collected tasks, each with its number of selected examples.
     """

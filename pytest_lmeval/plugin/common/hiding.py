@@ -1,6 +1,6 @@
 """Hide secrets in reports, warnings and files, and escape text that a terminal or CI runner would interpret.
 
-The module also escapes lone surrogates, because xdist cannot send a report that contains a lone surrogate.
+The module also escapes lone surrogates, because xdist cannot send a report that contains one.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def scrub_report(report: Any, scrubber: Scrubber) -> None:
     if scrubber:
         _change(report, scrubber.scrub)
         if hasattr(report, "user_properties"):
-            # The result has no short secret left, except in a server's texts, which must not change.
+            # The result has no short secret left, except in text from a server, which must not change.
             _change_properties(report, scrubber.scrub, of_result=scrubber.scrub_answer)
 
 

@@ -19,8 +19,8 @@ _PREFIX = "lmeval_"
 class WorkerReport:
     """A worker's report; empty if the worker crashed.
 
-    ``tasks`` holds the fields of each collected TaskInfo, or None after an error. ``foreign`` lists other tests' node
-    ids that look like examples. ``facts`` (for the manifest) and ``remarks`` map model labels to values.
+    ``tasks`` holds each collected TaskInfo's fields, or None after an error. ``foreign`` lists other tests' node ids
+    that look like those of examples. ``facts`` (for the manifest) and ``remarks`` map model labels to values.
     ``interrupted`` means that Ctrl-C reached the worker. ``stopped`` is the reason to stop sending requests, if any.
     ``skipped_evals`` counts the evals that were skipped because the run has no adapter. ``is_untouched`` means that
     ``--lm-changed`` deselected all examples. ``cpu_s`` is the CPU time of the thread that ran the items. ``media`` is
@@ -59,8 +59,7 @@ def report_of(worker: object) -> WorkerReport:
 class Notes:
     """Notes on the collection, shown at the end of the run.
 
-    ``bad_files`` lists node ids of task files with errors, and ``uncollected`` lists node ids of other failed
-    collectors.
+    ``bad_files`` lists the node ids of task files with errors, and ``uncollected`` those of other failed collectors.
     """
 
     bad_files: dict[str, None] = field(default_factory=dict)

@@ -43,7 +43,7 @@ _NAMES = "begin its name with test, or with a prefix in python_functions of the 
 
 @dataclass(slots=True)
 class _Given:
-    """An eval function's selected rows, their positions among all rows, and their ``labels`` for pytest."""
+    """An eval function's selected rows, with their positions among all rows and their ``labels`` for pytest."""
 
     data: DataRows
     places: Sequence[int] = ()
@@ -203,7 +203,7 @@ def _declared_items(
 
 
 def _plain(collector: Any, function: Any, item: Any, names: EvalNames, place: int) -> list[Any]:
-    """If an item without ``eval_task`` uses this plugin's ``lm``, convert it to an example of its file's task."""
+    """If an item without ``eval_task`` uses this plugin's ``lm``, convert it to an example in its file's task."""
     if not isinstance(item, pytest.Function) or "lm" not in item.fixturenames or not is_ours(item):
         return [item]
     if has_yield(item.function):
@@ -250,7 +250,7 @@ def _read(task: FunctionTask, file: _File, item: Any, name: str) -> None:
 
 
 def is_ours(item: pytest.Item) -> bool:
-    """Return True if an item's ``lm`` fixture is the plugin's, not the project's own."""
+    """Return True if an item's ``lm`` fixture is the plugin's, not the project's."""
     definitions = fixture_definitions(item, "lm")
     return bool(definitions) and str(definitions[-1].func.__module__).startswith("pytest_lmeval.")
 
@@ -280,7 +280,7 @@ def _example(
     names: EvalNames,
     where: tuple[int, int],
 ) -> Example:
-    """Create the example of an item, with its parameters, line and number."""
+    """Create an item's example, with its parameters, line and number."""
     (item, parameters), (line, number) = of, where
     metadata = {**spec.metadata, **({"tags": list(spec.tags)} if spec.tags else {})}
     if spec.variants:
@@ -372,7 +372,7 @@ class EvalNames:
         self._names: set[str] = set()
 
     def begin_task(self) -> None:
-        """Forget the ids of the previous task, because the variants of a function have the same ids."""
+        """Forget the previous task's ids, because a function's variants have the same ids."""
         self._ids.clear()
 
     def id(self, raw: str) -> str:

@@ -83,7 +83,7 @@ class EvalItem(ScoredItem):
 
     @property
     def evals(self) -> EvalSession:
-        """The session that runs the eval functions of this process."""
+        """The session that runs this process's eval functions."""
         return session_of(self.run_state)
 
     @cached_property
@@ -204,7 +204,7 @@ class EvalItem(ScoredItem):
 
 
 def session_of(state: RunState) -> EvalSession:
-    """Return the session of a run's eval functions; create it on first use."""
+    """Return the session for a run's eval functions; create it on first use."""
     if state.evals is None:
         from pytest_lmeval.plugin.evals.session import EvalSession
 
@@ -232,7 +232,7 @@ def follow(item: pytest.Function, task: FunctionTask, example: Example, name: st
 
 
 def _heeding(follower: _Follower, function: Any) -> Any:
-    """Wrap an async test so that its example gets the return value, which other plugins discard."""
+    """Wrap an async test so that its example receives the return value, which other plugins discard."""
 
     @wraps(function)
     async def call(*arguments: Any, **named: Any) -> None:
@@ -244,7 +244,7 @@ def _heeding(follower: _Follower, function: Any) -> Any:
 
 
 class _Follower:
-    """Scores a test that another plugin ran; if the test uses ``lm``, ``state`` is the record of ``lm``, else None."""
+    """Scores a test that another plugin ran; ``state`` is the record of its ``lm``, or None without ``lm``."""
 
     def __init__(self, item: pytest.Function, task: FunctionTask, example: Example, name: str) -> None:
         self._item = item

@@ -39,7 +39,7 @@ _OTEL = "opentelemetry.trace"
 
 
 class Shared:
-    """The parts that all models share, until the last model's eval functions have ended."""
+    """The parts that all models share until the last model's eval functions have ended."""
 
     def __init__(self, config: pytest.Config) -> None:
         is_routed = is_capturing(config)
@@ -121,7 +121,7 @@ class Shared:
 
 
 def shared(config: pytest.Config) -> Shared:
-    """Return the parts that all models of this process share, and count one more user."""
+    """Return the parts that all models in this process share, and count one more user."""
     if _SHARED not in config.stash:
         config.stash[_SHARED] = Shared(config)
     found = config.stash[_SHARED]
@@ -255,10 +255,10 @@ class NotForEvals(UsageError):
 
 
 def instances_of_others(items: Iterable[pytest.Item]) -> dict[Instance, pytest.Item]:
-    """Map each async fixture of a scope above function that ordinary tests use to the first of these tests.
+    """Map each async fixture with a scope wider than function that ordinary tests use to the first such test.
 
-    Raise NotForEvals if an eval and an ordinary test use the same async fixture, because an object of one event loop
-    does not work in another loop.
+    Raise NotForEvals if an eval and an ordinary test use the same async fixture, because an object that belongs to one
+    event loop does not work in another.
     """
     known: dict[int, list[Any]] = {}
     evals: dict[Instance, pytest.Item] = {}
@@ -323,7 +323,7 @@ def _is_async(function: Any) -> bool:
 
 
 def _wider(item: pytest.Item) -> Iterator[Any]:
-    """Yield the async fixtures of a scope above function that an item needs, directly or indirectly."""
+    """Yield the async fixtures with a scope wider than function that an item needs, directly or indirectly."""
     for name in closure_of(item):
         for definition in reversed(fixture_definitions(item, name)):
             if definition.scope != "function" and _is_async(definition.func):

@@ -80,7 +80,7 @@ def set_up(definition: Any, values: Mapping[str, Any], finishers: list[Callable[
 
 
 def described(name: str, definition: Any) -> str:
-    """Return a fixture's name with its place in the project, or with the package to which it belongs."""
+    """Return a fixture's name with its location in the project, or with the package to which it belongs."""
     function = inspect.unwrap(definition.func)
     code, module = getattr(function, "__code__", None), str(getattr(function, "__module__", ""))
     if code is None or code.co_filename.startswith(OURS) or is_of_package(code.co_filename):
@@ -125,7 +125,7 @@ def _has_django_settings() -> bool:
 
 
 def _is_plain(definition: Any) -> bool:
-    """Return True if a call of the fixture's function, with fixtures as arguments, sets the fixture up completely."""
+    """Return True if calling the fixture's function, with fixtures as arguments, sets the fixture up completely."""
     function = definition.func
     if (
         "request" in definition.argnames

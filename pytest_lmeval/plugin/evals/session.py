@@ -38,14 +38,14 @@ _PATIENCE_S = 5.0
 _BLOCKED_S = 10.0
 _MOST_NOTES = 20
 _WORTH_A_NOTE_S = 1.0
-# Start a quarter more functions than requests may be in flight, because functions also do other work.
+# Start a quarter more functions than the limit on requests in flight, because functions also do other work.
 _MANY = 32
 # The beginnings of pytest's messages for a failed assertion.
 _FAILURES = ("assert", "AssertionError", "Failed")
 
 
 class EvalSession:
-    """Starts, awaits and ends the eval functions of one process, for the duration of its run.
+    """Starts, awaits and ends one process's eval functions, for the duration of its run.
 
     ``running`` holds the started examples that pytest has not finished yet.
     """
@@ -114,7 +114,7 @@ class EvalSession:
     def begin(self, item: EvalItem, *, sets_up: bool = True) -> None:
         """Start an item whose fixtures are set up, then other items that may start early.
 
-        Set up the fixtures of the other items only if pytest is setting up this item now (``sets_up``).
+        Set up the other items' fixtures only if pytest is setting up this item now (``sets_up``).
         """
         begun: list[Running] = []
         if item not in self.running:
@@ -167,7 +167,7 @@ class EvalSession:
         return scrubbed(result, run.settings.scrubber)
 
     def note_part(self, report: pytest.TestReport) -> None:
-        """Record the failure of a subtest in the current example."""
+        """Record a subtest's failure in the current example."""
         state = self._now.lm.state if self._now is not None and report.failed else None
         if state is not None:
             message = str(getattr(crash_of(report), "message", None) or report.longreprtext)
@@ -203,7 +203,7 @@ class EvalSession:
 
     @property
     def notes(self) -> list[str]:
-        """Remarks on the eval functions and spans of this process, for the end of the run."""
+        """Remarks on this process's eval functions and spans, for the end of the run."""
         shared, worker = self.shared, worker_input(self._config).get("workerid", "")
         spans = shared.spans.notes if shared.spans is not None else []
         waited = [
@@ -216,7 +216,7 @@ class EvalSession:
             for task, (count, seconds) in self._alone.items()
             if count > 1 and seconds >= _WORTH_A_NOTE_S
         ]
-        # The worker's name keeps equal counts of two processes apart.
+        # The worker's name distinguishes equal counts from two processes.
         counts = [f"{note} ({worker})" if worker else note for note in (*waited, *spans)]
         others = list(self._notes)
         left = [f"and {len(others) - _MOST_NOTES} more"] if len(others) > _MOST_NOTES else []

@@ -33,10 +33,10 @@ _SKIPS = ("skip", "skipif", "xfail")
 
 @dataclass(frozen=True, slots=True)
 class FixtureNeeds:
-    """The fixtures that a function's items need, and the ``reason`` (if any) why they must not start early.
+    """The fixtures that a function's items need, and the ``reason`` (if any) why the items must not start early.
 
-    The summary shows the reason unless ``silent`` is set. With ``has_tmp_path``, each item gets a temporary folder.
-    ``own`` lists the safe fixtures to set up for each item, in the order of their set-up.
+    The summary shows the reason unless ``silent`` is set. If ``has_tmp_path``, each item gets a temporary folder.
+    ``own`` lists the safe fixtures to set up for each item, in set-up order.
     """
 
     fixtures: _Definitions = ()
@@ -90,7 +90,7 @@ class Starter:
         """Yield examples to start while the current ``item`` runs, each with its fixture values.
 
         The caller must add each example to ``begun`` before it requests the next example. If ``sets_up`` is False, an
-        example whose fixtures are not all set up has to wait.
+        example whose fixtures are not all set up must wait.
         """
         self.needs_set_up = False
         window = self._window
@@ -118,9 +118,9 @@ class Starter:
 
 
 def needs_of(item: pytest.Item, safe: Sequence[str]) -> FixtureNeeds:
-    """Return the fixtures that an item needs; all items of its function need the same fixtures.
+    """Return the fixtures that an item needs; all of its function's items need the same ones.
 
-    ``safe`` names the fixtures of function, class or package scope that may exist several times at once.
+    ``safe`` names the function-, class- or package-scoped fixtures that may exist several times at once.
     """
     if any(item.get_closest_marker(name) is not None for name in _SKIPS):
         return FixtureNeeds(reason="marked", silent=True)
@@ -153,7 +153,7 @@ def needs_of(item: pytest.Item, safe: Sequence[str]) -> FixtureNeeds:
 
 
 def _of_narrow(item: pytest.Item, fixtures: Mapping[str, Any], safe: Sequence[str]) -> tuple[str, _Definitions]:
-    """Return the reason against an early start, or "", and the function- or class-scoped fixtures with an effect."""
+    """Return the reason for not starting early, or "", and the function- or class-scoped fixtures with an effect."""
     # Most projects have no such fixtures.
     from pytest_lmeval.plugin.evals.safe import is_needed, order_of, reason_against
 

@@ -33,7 +33,7 @@ def fixtures_of(item: pytest.Item) -> Any:
 
 
 def fixture_definitions(item: pytest.Item, name: str) -> Sequence[Any]:
-    """Return the definitions (``argnames``, ``func``, ``scope``) of an item's fixture, the effective definition last.
+    """Return the definitions (``argnames``, ``func``, ``scope``) of an item's fixture, with the effective one last.
 
     Without ``_fixtureinfo.name2fixturedefs``, return an empty sequence.
     """
@@ -47,7 +47,7 @@ def is_of_pytest(definition: Any) -> bool:
 
 
 def new_tmp_path(item: pytest.Item, factory: Any) -> Path:
-    """Return a new folder, named like the folders of pytest's ``tmp_path``."""
+    """Return a new folder, named like those that pytest's ``tmp_path`` creates."""
     made: Path = factory.mktemp(re.sub(r"\W", "_", item.name)[:30], numbered=True)
     return made
 
@@ -67,7 +67,7 @@ def drop_tmp_path(item: pytest.Item, path: Path) -> None:
 
 
 def is_set_up_once(item: pytest.Item) -> bool:
-    """Return True if no fixture of an item has function or class scope.
+    """Return True if none of an item's fixtures has function or class scope.
 
     Without ``_fixtureinfo.name2fixturedefs``, return False.
     """
@@ -76,9 +76,9 @@ def is_set_up_once(item: pytest.Item) -> bool:
 
 
 def import_package(package: pytest.Package) -> None:
-    """Import the ``__init__.py`` of a test folder, as pytest does at the first set-up.
+    """Import a test folder's ``__init__.py``, as pytest does at the first set-up.
 
-    Without ``_pytest.python.importtestmodule``, do nothing, so that a broken file becomes an error of each test.
+    Without ``_pytest.python.importtestmodule``, do nothing, so that a broken file becomes an error in each test.
     """
     try:
         from _pytest.python import importtestmodule
@@ -132,7 +132,7 @@ def asker_of(request: Any) -> pytest.Item | None:
 
 
 def is_parameter(definition: Any) -> bool:
-    """Return True for the pseudo fixture by which pytest passes a parameter, recognized by its function's name."""
+    """Return True for the pseudo fixture through which pytest passes a parameter, recognized by its function's name."""
     return str(getattr(definition.func, "__name__", "")) == "get_direct_param_fixture_func"
 
 
@@ -162,8 +162,8 @@ def set_up_by(running: Any, definition: Any, name: str) -> bool:
 def remade(item: Any, kind: type[Any], label: str = "") -> Any:
     """Convert a test function's item to class ``kind``, keeping its parameters, fixtures and marks.
 
-    Without a ``label``, an item of pytest's own class changes in place, because creating a new item doubles the
-    collection time. An item of a plugin's class, or an item for the model ``label``, is a new object.
+    Without a ``label``, an item of pytest's own class changes in place, because creating a new one doubles the
+    collection time. An item of a plugin's class, or for the model ``label``, is a new object.
     """
     if not label and type(item) in kind.__mro__:
         item.__class__ = kind
@@ -186,7 +186,7 @@ def remade(item: Any, kind: type[Any], label: str = "") -> Any:
 def show_parameters_as(item: Any, shown: str) -> None:
     """Replace the parameters in an item's name, node id and keywords with ``shown``.
 
-    Skip parts that the installed pytest lacks, such as ``_id`` before pytest 9.2.
+    Skip those that the installed pytest lacks, such as ``_id`` before pytest 9.2.
     """
     raw = item.callspec.id
     name = f"{item.name.removesuffix(f'[{raw}]')}[{shown}]"
@@ -243,7 +243,7 @@ def end_turn(item: Any) -> None:
     """Release an item's fixtures, logs and running state, as pytest does after a test.
 
     In the terminal's list, replace a passed report with a report that reads from the item, because each full report
-    would occupy a kilobyte until the end of the run. Do not replace a report that has output or attributes of other
+    would occupy a kilobyte until the end of the run. Do not replace a report that has output, or attributes from other
     plugins.
     """
     # Without ``_storage``, use the stash itself, which has no clear().

@@ -62,7 +62,7 @@ def is_rerun(report: pytest.TestReport) -> bool:
 
 
 def crash_of(report: pytest.TestReport | pytest.CollectReport) -> Any:
-    """Return a failure's place and ``message`` for the short summary. Without ``reprcrash``, return None."""
+    """Return a failure's location and ``message`` for the short summary. Without ``reprcrash``, return None."""
     return getattr(report.longrepr, "reprcrash", None)
 
 
@@ -76,7 +76,7 @@ def report_sections(item: pytest.Item) -> list[tuple[str, str, str]]:
 
 
 def show_internal_error(config: pytest.Config) -> None:
-    """Show the current exception as an internal error of pytest."""
+    """Show the current exception as a pytest internal error."""
     import pytest
 
     config.notify_exception(pytest.ExceptionInfo.from_current(), config.option)
@@ -102,9 +102,9 @@ def suite_properties(config: pytest.Config) -> list[Callable[[str, str], None]]:
 
 
 def change_suites(config: pytest.Config, change: Callable[[str], str]) -> None:
-    """Apply ``change`` to every text in the JUnit report before it is written.
+    """Apply ``change`` to every string in the JUnit report before it is written.
 
-    Without ``node_reporters_ordered`` and ``global_properties`` of the JUnit plugin, do nothing.
+    Without the JUnit plugin's ``node_reporters_ordered`` and ``global_properties``, do nothing.
     """
     for plugin in config.pluginmanager.get_plugins():
         for reporter in getattr(plugin, "node_reporters_ordered", ()):
@@ -117,7 +117,7 @@ def change_suites(config: pytest.Config, change: Callable[[str], str]) -> None:
 
 
 def uncaptured(config: pytest.Config) -> AbstractContextManager[None]:
-    """Return a context without capturing. Without the plugin ``capturemanager``, return a null context."""
+    """Return a context that suspends capturing. Without the plugin ``capturemanager``, return a null context."""
     capture: Any = config.pluginmanager.getplugin("capturemanager")
     return nullcontext() if capture is None else capture.global_and_fixture_disabled()
 

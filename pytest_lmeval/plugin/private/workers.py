@@ -45,7 +45,7 @@ def output_to_controller(config: pytest.Config) -> dict[str, Any] | None:
 
 
 def send_with_ids(config: pytest.Config, text: str) -> None:
-    """Send ``text`` to the controller as the last of this worker's node ids. Without ``sendevent``, do nothing."""
+    """Send ``text`` to the controller as this worker's last node id. Without ``sendevent``, do nothing."""
     worker: Any = next((plugin for plugin in config.pluginmanager.get_plugins() if hasattr(plugin, "torun")), None)
     send: Callable[..., None] | None = getattr(worker, "sendevent", None)
     if send is None:
@@ -118,7 +118,7 @@ def expected_workers(config: pytest.Config) -> int:
 
 
 def call_when_idle(config: pytest.Config, call: Callable[[], None]) -> None:
-    """Call ``call`` in the main thread after every two seconds without a message from workers.
+    """Call ``call`` in the main thread after every two seconds without a message from a worker.
 
     Two seconds is the timeout of pytest-xdist's loop on its ``queue``. Without a ``queue``, do nothing.
     """
@@ -140,7 +140,7 @@ def call_when_idle(config: pytest.Config, call: Callable[[], None]) -> None:
 
 
 def output_of(worker: object) -> Mapping[str, Any] | None:
-    """Return the output of a finished worker. After a crash, or without ``workeroutput``, return None."""
+    """Return a finished worker's output. After a crash, or without ``workeroutput``, return None."""
     output: Mapping[str, Any] | None = getattr(worker, "workeroutput", None)
     return output
 

@@ -29,14 +29,14 @@ _BELOW = "\x1bD\x1bM\x1b7\x1b[1B\r\x1b[2K{}\x1b8"
 
 
 class LongestTest(NamedTuple):
-    """The workers' longest-running test, and the time of its start on the monotonic clock."""
+    """The workers' longest-running test, and its start time on the monotonic clock."""
 
     nodeid: str
     began: float
 
 
 class Progress:
-    """Shows progress below pytest's progress on a terminal, or else as a plain line at most once a minute."""
+    """On a terminal, shows progress below pytest's; elsewhere, prints a plain line at most once a minute."""
 
     def __init__(self, config: pytest.Config, received: Received) -> None:
         self._terminal = config.pluginmanager.getplugin("terminalreporter")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Received:
-    """The results of a run by node id, as they arrive; ``expected`` maps each example to whether it has finished.
+    """A run's results by node id, as they arrive; ``expected`` maps each example to whether it has finished.
 
     ``parse`` converts the line in a report to a result. If ``knows_items``, all announced ids belong to examples.
     ``facts``, ``remarks``, ``interrupted`` and ``stopped`` combine the reports of all finished workers.
@@ -51,12 +51,12 @@ class Received:
 
     @property
     def missing(self) -> list[str]:
-        """Node ids of examples without a result, in collection order."""
+        """The node ids of examples without a result, in collection order."""
         return [nodeid for nodeid in self.expected if nodeid not in self.results and nodeid not in self.skipped]
 
     @property
     def unfinished(self) -> list[str]:
-        """Node ids of examples whose reports have not all arrived."""
+        """The node ids of examples whose reports have not all arrived."""
         return [nodeid for nodeid, is_finished in self.expected.items() if not is_finished]
 
     @property
@@ -79,7 +79,7 @@ class Received:
             self.expected.pop(nodeid, None)
 
     def add(self, report: WorkerReport, label: str) -> None:
-        """Add a worker's report, with the facts and remarks of the model ``label``."""
+        """Add a worker's report, with the facts and remarks for the model ``label``."""
         for fields in report.tasks or ():
             info = TaskInfo(**{**fields, "bad_records": tuple(fields["bad_records"])})
             self.tasks[info.name] = info
@@ -113,7 +113,7 @@ class Received:
         return None
 
     def _taken(self, report: pytest.TestReport, line: str) -> tuple[ExampleResult, str] | None:
-        # In a single process, the report holds the result itself, which shares its texts with the example.
+        # In a single process, the report holds the result itself, which shares its strings with the example.
         result = report.__dict__.pop("lmeval_result", None) or self._parse(line)
         is_again = is_rerun(report)
         for name, amount in result.usage.items():
@@ -145,8 +145,8 @@ def _attempt(result: ExampleResult) -> Mapping[str, object]:
 def failed_besides(failed: Iterable[str], statuses: Mapping[str, str], max_errors: float = 0) -> list[str]:
     """Return a sentence for each example whose test ``failed`` because of a mark or tear-down, not its score.
 
-    ``statuses`` maps node ids to statuses. If there are at most ``max_errors`` errors, no error fails its test, so that
-    a failed test of an error has another cause, such as a fixture.
+    ``statuses`` maps node ids to statuses. If there are at most ``max_errors`` errors, no error fails its test, so the
+    failed test of an example with an error has another cause, such as a fixture.
     """
     errors = sum(status in UNSCORED for status in statuses.values())
     own = FAILED - UNSCORED if errors <= max_errors else FAILED
@@ -155,7 +155,7 @@ def failed_besides(failed: Iterable[str], statuses: Mapping[str, str], max_error
 
 
 def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge the facts of two workers: add up cache counts and costs, and join outside requests and late messages."""
+    """Merge two workers' facts: sum cache counts and costs, and combine outside requests and late messages."""
     both = {**one, **other}
     if "cache" in one and "cache" in other:
         first, second = one["cache"], other["cache"]

@@ -284,7 +284,7 @@ def _set_exit_code(session: pytest.Session, code: int) -> None:
 def _drop_quiet_reports(reports: dict[str, list[Any]] | None) -> None:
     """Drop the latest set-up and tear-down reports if they have no output.
 
-    The terminal would otherwise keep two reports without output per example and scan all of them for every failure.
+    Otherwise, the terminal would keep two reports without output per example, and scan all of them for every failure.
     """
     kept = reports.get("") if reports is not None else None
     while kept and kept[-1].when != "call" and kept[-1].outcome == "passed" and not kept[-1].sections:

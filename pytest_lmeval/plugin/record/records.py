@@ -145,7 +145,7 @@ class RunRecord:
             self._unload(nodeid, self.resumption.stored(result) if is_held else self.ledger.stored(line))
 
     def _unload(self, nodeid: str, line: StoredLine | None) -> None:
-        """Drop a result's texts from memory; later reads use its ``line`` in a ledger, if any."""
+        """Drop a result's text from memory; later reads use its ``line`` in a ledger, if any."""
         if line is not None:
             from pytest_lmeval.records.stored import stored
 
@@ -186,7 +186,7 @@ class RunRecord:
         return self.board.to_json(per_example=self.per_example)
 
     def _why_cut_short(self, ending: Ending) -> list[str]:
-        """Return the reasons why the run is incomplete, except missing results."""
+        """Return the reasons why the run is incomplete, other than missing results."""
         uncollected = [f"{nodeid} could not be collected, and may hold evals" for nodeid in ending.uncollected]
         return [*self._why_no_result(ending), *uncollected]
 
@@ -340,7 +340,7 @@ class Records:
 
     @property
     def opened(self) -> list[RunRecord]:
-        """The records of models with selected examples; other models get neither files nor a verdict."""
+        """The records for models with selected examples; other models receive neither files nor a verdict."""
         return [record for record in self.all if record.is_open]
 
     @property
@@ -351,11 +351,11 @@ class Records:
 
     @property
     def code(self) -> int:
-        """The run's exit code, which is the most serious of all models' codes."""
+        """The run's exit code, which is the most serious of the models' codes."""
         return min((record.code for record in self.opened), key=_weight)
 
     def of(self, nodeid: str) -> RunRecord | None:
-        """Return the record that expects the result of the test ``nodeid``."""
+        """Return the record that expects a result for the test ``nodeid``."""
         return next((record for record in self.all if nodeid in record.received.expected), None)
 
     def open(self) -> None:
@@ -394,7 +394,7 @@ class Records:
             record.received.add(report, record.label)
 
     def show_progress(self, in_flight: int | None, wait: Any = None) -> None:
-        """Update the progress of the only model, or of the first unfinished model."""
+        """Update the progress for the only model, or for the first unfinished one."""
         for record in self.all:
             if not self.are_several or len(record.received.results) < len(record.received.expected):
                 record.show_progress(in_flight, wait)

@@ -138,8 +138,8 @@ def report_gate(session: pytest.Session, board: Leaderboard, unwritten: Sequence
     """Report a failed gate to all report writers, as a failed test called GATE_ID.
 
     Do not add this failed test if failed items explain the verdict, or if a run that was cut short has failed items. A
-    run also fails if any reports are ``unwritten``. JUnit always gets the verdict as suite properties. ``label`` names
-    the model if there are several models.
+    run also fails if any reports are ``unwritten``. JUnit always receives the verdict as suite properties. ``label``
+    names the model if there are several models.
     """
     config = session.config
     of = f"[{label}]" if label else ""

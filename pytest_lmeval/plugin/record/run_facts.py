@@ -1,4 +1,4 @@
-"""Collect the manifest of a run, and the line in pytest's header."""
+"""Collect a run's manifest, and the line in pytest's header."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PACKAGES = ("pytest-lmeval", "pytest", "pytest-xdist", "pytest-json-report")
 
 
 def shard_facts(infos: Mapping[str, TaskInfo]) -> dict[str, Any]:
-    """Describe, for the manifest, the whole run of a shard; return an empty dict if no task is sharded."""
+    """Describe, for the manifest, the whole run that a shard belongs to; return an empty dict if no task is sharded."""
     parts = {name: info.shard for name, info in sorted(infos.items()) if info.shard}
     if not parts:
         return {}
@@ -111,7 +111,7 @@ def header(config: pytest.Config) -> str:
 
 
 def info_of(rootpath: Path, nodeid: str, task: str) -> TaskInfo:
-    """Derive a TaskInfo from a node id, for use if every process that knew more has died."""
+    """Derive a TaskInfo from a node id, for use when every process that knew more has died."""
     path = nodeid.partition("::")[0]
     try:
         digest = sha256((rootpath / path).read_bytes()).hexdigest()

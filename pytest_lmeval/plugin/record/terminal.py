@@ -49,7 +49,7 @@ _MISSING_SHOWN = 3
 
 
 def write_summary(records: Records, terminal: pytest.TerminalReporter) -> None:
-    """Write the board of each model and, for several models, the comparison."""
+    """Write each model's board and, for several models, the comparison."""
     verbose, width = terminal.config.option.verbose, terminal.config.get_terminal_writer().fullwidth
     screen = Screen(None if verbose > 0 else width, quiet=verbose < 0)
     for record in records.all:
@@ -73,7 +73,7 @@ def _write_record(record: RunRecord, terminal: pytest.TerminalReporter, screen: 
     from pytest_lmeval.report.github import commands
 
     for command in commands(board, record.config.rootpath, os.environ, record.label):
-        terminal.write_line(command)  # the only commands in the log; their texts are escaped
+        terminal.write_line(command)  # the only commands in the log; their text is escaped
 
 
 def _write_comparison(records: Records, terminal: pytest.TerminalReporter, screen: Screen) -> None:
@@ -93,7 +93,7 @@ def _say(terminal: pytest.TerminalReporter, *lines: str, **markup: bool) -> None
 
 
 def write_remarks(notes: Notes, shown: Collection[str], terminal: pytest.TerminalReporter) -> None:
-    """Write the remarks of this process and its workers, except the remarks in ``shown``."""
+    """Write the remarks from this process and its workers, except those in ``shown``."""
     tasks = terminal.config.stash.get(COLLECTED, None)
     skipped = notes.skipped_evals or (0 if tasks is None else tasks.skipped_evals)
     if skipped:
@@ -103,7 +103,7 @@ def write_remarks(notes: Notes, shown: Collection[str], terminal: pytest.Termina
 
 
 def write_not_tasks(not_tasks: Mapping[str, str], terminal: pytest.TerminalReporter) -> None:
-    """List files in task folders that are not tasks, with the reasons."""
+    """List files in task folders that are not task files, with the reasons."""
     if terminal.config.option.verbose < -1:
         return
     lines = [f"not a task: {path} ({reason})" for path, reason in sorted(not_tasks.items())]

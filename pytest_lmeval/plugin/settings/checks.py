@@ -40,7 +40,7 @@ _HOW_TO_WRITE_ONE = "to write it, run the version to compare with, and add --lm-
 _ALPHA = 0.05
 _OPEN = ("alpha", "max_errors", "gate", "baseline", "pair_by")
 FROM_INI = pytest.StashKey[dict[str, str]]()
-"""The gate's settings from the ini file, by the option's name without ``lm_``."""
+"""The gate's settings from the ini file, by option name without ``lm_``."""
 SET_ASIDE = pytest.StashKey[str]()
 """The option that selected examples, which disables the ini file's baseline."""
 
@@ -48,8 +48,8 @@ SET_ASIDE = pytest.StashKey[str]()
 def apply_ini_options(config: pytest.Config) -> None:
     """Fill in gate options that the command line omits, from the ini file or with their defaults.
 
-    Raise pytest.UsageError for an invalid value. The ini file's baseline, and with it the mode ``baseline``, only
-    applies to runs of all examples.
+    Raise pytest.UsageError for an invalid value. The ini file's baseline, and with it the mode ``baseline``, applies
+    only to runs of all examples.
     """
     option = config.option
     before = {name: getattr(option, f"lm_{name}") for name in _OPEN}

@@ -55,7 +55,7 @@ def of_model(value: Any, label: str) -> Any:
 def name_models(config: pytest.Config) -> None:
     """Parse ``--lm-adapter`` as one spec, or as labels and specs of several models.
 
-    Raise pytest.UsageError for a duplicate label, or for options of an unknown label.
+    Raise pytest.UsageError for a duplicate label, or for options with an unknown label.
     """
     option = config.option
     if isinstance(option.lm_adapter, str):  # in a worker: the controller has parsed it
@@ -146,7 +146,7 @@ def config_of(config: pytest.Config, label: str) -> pytest.Config:
 
 
 def whole(config: pytest.Config) -> pytest.Config:
-    """Return the config of the run of all models."""
+    """Return the config of the run that includes all models."""
     return cast(pytest.Config, getattr(config, "lm_whole", config))
 
 
@@ -186,7 +186,7 @@ class _ModelConfig:
 
 
 class _Stash:
-    """The stash of a multi-model run, with separate values for one model."""
+    """A multi-model run's stash, with separate values for one model."""
 
     def __init__(self, shared: pytest.Stash) -> None:
         self._shared = shared
@@ -234,7 +234,7 @@ def report_dir(config: pytest.Config) -> Path:
 
 
 def shown_report_dir(config: pytest.Config) -> str:
-    """Return the report dir as the user gave it, or else relative to the working folder."""
+    """Return the report dir as given by the user, or else relative to the working folder."""
     if config.option.lm_report_dir is not None:
         return str(config.option.lm_report_dir)
     folder, here = report_dir(config), config.invocation_params.dir

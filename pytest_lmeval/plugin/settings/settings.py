@@ -51,7 +51,7 @@ def gate_mode(config: pytest.Config) -> str:
 
 
 def gate_settings(config: pytest.Config) -> GateSettings:
-    """Return the gate's settings; all fields except six come from the option of the same name."""
+    """Return the gate's settings; all but six fields come from the option of the same name."""
     from pytest_lmeval.compare.gate import GateSettings
 
     option = config.option
@@ -137,7 +137,7 @@ def selected_places(config: pytest.Config, task: str, count: int) -> Sequence[in
 
 
 def configs_of(config: pytest.Config) -> tuple[Mapping[str, Any], ...]:
-    """Return the contents of ``--lm-config``: one mapping for each variant of a task."""
+    """Return the contents of ``--lm-config``: one mapping for each of a task's variants."""
     given = config.option.lm_config
     if not given:
         return ()
@@ -147,7 +147,7 @@ def configs_of(config: pytest.Config) -> tuple[Mapping[str, Any], ...]:
 
 
 def cache_of(config: pytest.Config) -> CacheSettings | None:
-    """Return the folder and mode of the answer cache, or None without a cache."""
+    """Return the answer cache's folder and mode, or None without a cache."""
     option, ini = config.option, config.getini("lm_cache")
     folder = config.invocation_params.dir / option.lm_cache if option.lm_cache else config.rootpath / ini
     if not (option.lm_cache or ini):
@@ -191,7 +191,7 @@ def run_settings(config: pytest.Config, scrubber: Scrubber, baseline: RunFile | 
 
 
 def resolved_of(config: pytest.Config) -> Resolved:
-    """Return the adapter's spec and options with the profile applied; raise LmevalError for a faulty profile."""
+    """Return the adapter's spec and options with the profile applied; raise LmevalError for an invalid profile."""
     if _RESOLVED not in config.stash:
         from pytest_lmeval.adapters.resolve import resolve_profile
 

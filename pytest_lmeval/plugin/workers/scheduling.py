@@ -1,4 +1,4 @@
-"""Hand out whole batches to xdist workers, so that only one process sends each batch, and only once.
+"""Hand out whole batches to xdist workers, so that each batch is sent by only one process, and only once.
 
 The controller has no items, so it plans from node ids, with the same function as the workers.
 """
@@ -98,8 +98,8 @@ class BatchScheduling:
     def remove_node(self, node: Worker) -> str | None:
         """Remove a worker; return the node id of the item that crashed the worker, or None.
 
-        Queue the worker's other items again, but after two crashes in a batch, drop the rest of that batch. Dropped
-        items make the run incomplete.
+        Queue the worker's other items again, but after two crashes in a batch, drop the rest of it. Dropped items make
+        the run incomplete.
         """
         pending = list(self._pending.pop(node))
         self._collections.pop(node, None)

@@ -1,6 +1,6 @@
 """Shrink the messages between workers and the controller; check that all workers collected the same examples.
 
-This module only uses hooks of pytest and xdist. The controller writes its needs into each worker's input.
+This module uses only hooks from pytest and xdist. The controller writes its needs into each worker's input.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def report_runs(config: pytest.Config) -> None:
 
 
 class WorkerNeeds:
-    """Lets workers send only the events that the controller's plugins need, and calls the hooks of omitted events."""
+    """Lets workers send only the events that the controller's plugins need, and calls the hooks for omitted events."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -72,7 +72,7 @@ _FIRST = pytest.StashKey[tuple[str, dict[str, str]]]()
 
 
 def send_contents(session: pytest.Session, tasks: Collected) -> None:
-    """Send a hash of each example with the node ids, because the ids of some rows are only their numbers."""
+    """Send a hash of each example with the node ids, because some rows' ids are only their numbers."""
     kinds: dict[str, set[str]] = {}
     as_text: dict[str, Callable[[Any], str]] = {}
 

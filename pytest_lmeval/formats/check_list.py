@@ -30,7 +30,7 @@ _OF_CHECKS = ("metric", "targets", "threshold", "name", "weight", "extras")
 
 
 def check_checks(given: Any, tools: Sequence[Mapping[str, Any]], registry: Registry) -> list[dict[str, Any]]:
-    """Return the checks of a record that offers ``tools``; raise RecordRefused for the first fault."""
+    """Return the checks of a record that offers ``tools``; raise RecordRefused for the first error."""
     names: list[str] = []
     for number, check in enumerate(checks.filled_list(given, CHECKS, "array of objects")):
         name = _check_check(check, f"{CHECKS}[{number}]", tools, registry)
@@ -42,7 +42,7 @@ def check_checks(given: Any, tools: Sequence[Mapping[str, Any]], registry: Regis
 
 
 def _check_check(check: Any, field: str, tools: Sequence[Mapping[str, Any]], registry: Registry) -> str:
-    """Return the name of a check; raise RecordRefused for the check's first fault."""
+    """Return a check's name; raise RecordRefused for the check's first error."""
     if not isinstance(check, dict):
         raise RecordRefused("bad_type", field, f"expected an object with metric, got {checks.type_name(check)}")
     if "metric" not in check and "type" in check:
@@ -126,14 +126,14 @@ class AnswerCheck(NamedTuple):
         return replace(graded, scorer=self.name).question(prediction.text, self.targets, self.extras).first
 
     def score(self, completion: Completion, sandbox: Any, graded: Graded) -> Score:
-        """Return the score of a completion."""
+        """Return a completion's score."""
         helper = replace(graded, scorer=self.name) if self.metric.asks_judge else sandbox
         prediction = predicted(completion, self.rule, self.metric)
         return apply_metric(self.metric, prediction, self.targets, self.extras, helper)
 
 
 def checks_of(example: Example, registry: Registry) -> list[AnswerCheck]:
-    """Return the checks of an example.
+    """Return an example's checks.
 
     A check without a rule uses the record's rule or, for code in a record without a rule, ``extract_code_block``.
     """

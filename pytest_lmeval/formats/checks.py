@@ -1,7 +1,7 @@
-"""Check the fields of a record or a task, and suggest corrections for misspelt names.
+"""Check the fields of a record or task, and suggest corrections for misspelt names.
 
 Every check raises RecordRefused with a rule, a field and a detail. An unknown key of ``extras`` must not resemble a
-known key, because a misspelt ``must_pass`` would let a run pass that should fail.
+known key, because a misspelt ``must_pass`` would let a run that should fail pass.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _GUIDE = f"{page('coming-from.md')} has a table of names"
 _HARNESS = "a task of lm-evaluation-harness"
 _ROW = "a row of a data set"
-# The first entry whose keys are all in a record names the origin of the record.
+# The first entry whose keys are all in a record names the record's origin.
 _RECORDS = (
     (frozenset({"input", "ideal"}), "a sample of OpenAI's evals"),
     (frozenset({"input", "target"}), "a sample of inspect_ai"),
@@ -131,7 +131,7 @@ _TYPE_NAMES = {dict: "an object", list: "an array", str: "a string", bool: "a bo
 
 
 def type_name(value: object) -> str:
-    """Return the JSON name of the type of ``value``, with its article."""
+    """Return the JSON type name of ``value``, with an article."""
     return _TYPE_NAMES.get(type(value), "a number")
 
 
@@ -140,7 +140,7 @@ def check_fields(
 ) -> Mapping[str, Any]:
     """Return ``record`` if it is an object with every required field and no unknown field.
 
-    ``elsewhere`` maps fields that belong in another place to hints.
+    ``elsewhere`` maps fields that belong elsewhere to hints.
     """
     if not isinstance(record, dict):
         raise RecordRefused("bad_type", "_root", f"expected an object, got {type_name(record)}")
@@ -179,12 +179,12 @@ def string(value: object, field: str) -> str:
 
 
 def has_media(value: object) -> TypeGuard[list[object]]:
-    """Return True for a list of texts and media, such as ``["What is this?", {"image": "cat.png"}]``."""
+    """Return True for a list of text and media, such as ``["What is this?", {"image": "cat.png"}]``."""
     return isinstance(value, list) and any(isinstance(part, dict) and "role" not in part for part in value)
 
 
 def prompt_of(value: object, folder: Path | None, field: str = "prompt") -> tuple[str, tuple[Message, ...]]:
-    """Return a prompt as text and as messages: one user message for a list of texts and media, none for a text.
+    """Return a prompt as text and as messages: one user message for a list of text and media, none for a string.
 
     ``folder`` is the folder of the prompt's file, or None for the working folder.
     """
@@ -234,7 +234,7 @@ def one_of(value: object, field: str, choices: Collection[str]) -> str:
     name = string(value, field)
     if name not in choices:
         raise RecordRefused("bad_value", field, not_one_of(name, sorted(choices)))
-    # Equal names in the records of a file share one string object.
+    # Equal names in a file's records share one string object.
     return intern(name)
 
 
@@ -326,12 +326,12 @@ def id_of(fields: Mapping[str, Any], line: int) -> str:
 
 
 def category_of(extras: Mapping[str, Any]) -> str:
-    """Return the category in the extras of a record, or ""."""
+    """Return the category in a record's extras, or ""."""
     return string(extras["category"], "extras.category") if "category" in extras else ""
 
 
 def extras_of(fields: Mapping[str, Any], metric: Metric) -> Mapping[str, Any]:
-    """Return the extras of a record; raise RecordRefused for a misspelt key or an invalid value."""
+    """Return a record's extras; raise RecordRefused for a misspelt key or an invalid value."""
     extras = optional_object(fields, "extras")
     gate_fields(extras, "extras")
     check_keys(extras, "extras", (*OF_COMPACT, *metric.extras))

@@ -1,11 +1,11 @@
-"""Load a data file: a YAML file with rows and a ``prompt``, which each row fills to make an example.
+"""Load a data file: a YAML file with rows and a ``prompt``, which is filled in from each row to make an example.
 
     prompt: "Is this review good or bad? {{ review }}"
     data: reviews.csv
     target: "{{ label }}"
     metric: exact_match
 
-Each row becomes a record of the compact dialect. A column is only data, even if it has the name of a field. ``prompt``
+Each row becomes a record of the compact dialect. A column is only data, even if a field has the same name. ``prompt``
 may be a list of messages, or a mapping of names to prompts. Each named prompt makes a variant of the task.
 """
 
@@ -39,7 +39,7 @@ _MOST_COLUMNS = 10
 
 
 def load_data_file(source: TaskSource, document: YamlDocument, registry: Registry) -> LoadedFile:
-    """Return the tasks that ``document`` describes, one for each prompt, and the faults of the file."""
+    """Return the tasks that ``document`` describes, one for each prompt, and the file's errors."""
     try:
         shape = shape_of(document, registry)
         rows = _rows(source.path, document, set().union(*(each.used(()) for each in shape.templates)))
@@ -68,7 +68,7 @@ def _check_uses_rows(field: str, templates: Sequence[RowTemplate], rows: _Rows) 
 
 
 class _Row(NamedTuple):
-    """A row's cells, its line in the YAML file, and its place in a separate data file ("" without such a file)."""
+    """A row's cells, its line in the YAML file, and its location in a separate data file ("" for none)."""
 
     cells: Mapping[str, Any]
     line: int
@@ -89,7 +89,7 @@ class _Rows:
 
 
 class _Maker:
-    """Turns rows into tasks, and collects the faults of the rows."""
+    """Turns rows into tasks, and collects the rows' errors."""
 
     def __init__(
         self, source: TaskSource, document: YamlDocument, registry: Registry, shape: Shape, rows: _Rows
@@ -157,7 +157,7 @@ class _Maker:
                 for rest, targets in self._shape.checks
             ]
         example = check_compact_record(record, row.line, self._registry, folder)
-        # All rows of a separate file have the line of the key ``data``; their places differ.
+        # All rows in a separate file have the line of the key ``data``; their locations differ.
         place = number - 1 if row.place else 0
         return replace(example, messages=messages or example.messages, place=place) if messages or place else example
 
@@ -174,7 +174,7 @@ class _Maker:
 
     def _note(self, faults: Sequence[tuple[_Row, RecordRefused]]) -> None:
         counts = Counter((refused.rule, refused.field, refused.detail) for _, refused in faults)
-        # If every row has the same fault, report it once, as a fault of the file.
+        # If every row has the same error, report it once, as an error in the file.
         of_file = {fault for fault, count in counts.items() if 1 < count == len(self._rows.rows)}
         for rule, name, detail in sorted(of_file):
             key = "target" if name == "targets" and "target" in self._document else name

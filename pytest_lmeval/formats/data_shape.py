@@ -49,7 +49,7 @@ class ChatPrompt:
 
     @classmethod
     def of(cls, given: Sequence[Any], field: str) -> ChatPrompt:
-        """Return the prompt for a list of messages; raise RecordRefused for the list's first fault."""
+        """Return the prompt for a list of messages; raise RecordRefused for the list's first error."""
         if not given:
             raise RecordRefused("bad_type", field, "expected a text or a list of messages, got an empty one")
         roles = [_role(message, f"{field}[{number}]") for number, message in enumerate(given)]
@@ -69,7 +69,7 @@ class ChatPrompt:
     def messages(self, row: Mapping[str, Any], folder: Path, images: Sequence[object] = ()) -> tuple[Message, ...]:
         """Return the conversation for ``row``; raise RecordRefused as :meth:`RowTemplate.fill` does.
 
-        ``folder`` is the folder of the file with the messages. ``images`` are parts to add to the last message.
+        ``folder`` contains the file with the messages. ``images`` are parts to add to the last message.
         """
         talk: list[Message] = []
         last = len(self.roles) - 1
@@ -92,15 +92,15 @@ def with_images(prompt: str | Sequence[object], images: Sequence[object]) -> str
 
 
 RowPrompt = RowTemplate | PartsTemplate | ChatPrompt
-"""A prompt that rows fill."""
+"""A prompt that is filled in from each row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The templates of a record.
+    """A record's templates.
 
-    ``checks`` lists pairs of a check and its targets. In a file with checks, ``metric`` is "". ``images`` follow the
-    text of each prompt.
+    ``checks`` pairs each check with its targets. In a file with checks, ``metric`` is "". ``images`` follow each
+    prompt's text.
     """
 
     prompts: Mapping[str, RowPrompt]
@@ -128,7 +128,7 @@ class Shape:
 
 
 def shape_of(document: Mapping[str, Any], registry: Registry) -> Shape:
-    """Return the shape of a data file; raise RecordRefused for the first fault."""
+    """Return a data file's shape; raise RecordRefused for the first error."""
     checks.check_names(document, _KEYS)
     if "data" in document and "rows" in document:
         raise RecordRefused("bad_value", "rows", "both 'data' and 'rows' are set: use one")
@@ -171,7 +171,7 @@ def _images(document: Mapping[str, object]) -> RowValue | None:
 
 
 def images_of(shape: Shape, row: Mapping[str, object]) -> list[object]:
-    """Return the images of a row as parts of its prompt; a template may give one image or a list of images."""
+    """Return a row's images as parts of its prompt; a template may produce one image or a list of images."""
     filled = [] if shape.images is None else shape.images.fill(row)
     listed = [one for each in filled for one in (each if isinstance(each, list) else [each])]
     return [{"image": each} for each in listed]

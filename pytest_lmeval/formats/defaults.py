@@ -56,7 +56,7 @@ class Defaults:
 
 
 def read_defaults(record: Mapping[str, Any], registry: Registry) -> Defaults:
-    """Return the defaults in the first record of a file; raise RecordRefused for their first fault."""
+    """Return the defaults in the first record of a file; raise RecordRefused for their first error."""
     for name in record:
         if name != DEFAULTS:
             raise RecordRefused("unknown_field", name, "a line with defaults has no other key: records follow it")
@@ -70,7 +70,7 @@ def read_defaults(record: Mapping[str, Any], registry: Registry) -> Defaults:
 def common_extras(given: Mapping[str, Any], registry: Registry, within: str = "") -> Mapping[str, Any]:
     """Return the extras of every record: the ``extras``, ``post_process`` and ``threshold`` in ``given``.
 
-    Raises RecordRefused for the first fault. ``within`` is the path of ``given``, or "" for the root.
+    Raises RecordRefused for the first error. ``within`` is the path of ``given``, or "" for the root.
     """
     prefix = f"{within}." if within else ""
     extras = checks.optional_object(given, "extras", within)
@@ -97,7 +97,7 @@ def _prompt(given: Mapping[str, Any]) -> RowTemplate | PartsTemplate | None:
 
 
 def prompt_template(given: object, field: str) -> RowTemplate | PartsTemplate:
-    """Return the template of a text, or of a list of texts and media; raise RecordRefused for any other value."""
+    """Return the template for a string, or for a list of text and media; raise RecordRefused for any other value."""
     if checks.has_media(given):
         return PartsTemplate.of(given, field)
     return RowTemplate.of(checks.string(given, field), field)

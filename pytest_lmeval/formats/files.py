@@ -69,7 +69,7 @@ def _holds_a_task(path: Path) -> bool:
 def is_row_file(path: Path) -> bool:
     """Return True if a YAML file in the folder of ``path``, or one folder up, names ``path`` as a data file.
 
-    A file that begins like a task's record is not a data file, so the function reads no YAML for it.
+    A file that begins like a task's record is not a data file, so no YAML is read for it.
     """
     try:
         with path.open("rb") as file:
@@ -153,7 +153,7 @@ def load_file(
     is_named: bool = False,
     is_explicit: bool = False,
 ) -> LoadedFile:
-    """Return the tasks and the bad records of one file; an unreadable file is a bad record.
+    """Return one file's tasks and bad records; an unreadable file counts as a bad record.
 
     For ``is_named`` and ``is_explicit``, see :class:`TaskSource`.
     """
@@ -184,7 +184,7 @@ def complete_file(loaded: LoadedFile) -> LoadedFile:
 
 
 def find_task_files(paths: Iterable[Path], registry: Registry) -> Iterator[tuple[Path, str]]:
-    """Yield ``(file, task name)`` for every task file among or below ``paths``, sorted within a folder."""
+    """Yield ``(file, task name)`` for every task file among or below ``paths``, sorted within each folder."""
     for path in paths:
         if path.is_dir():
             for file in files_below(path):

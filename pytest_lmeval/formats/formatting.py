@@ -15,7 +15,7 @@ from pytest_lmeval.task import Task, render
 from pytest_lmeval.types import Generate, Message
 
 FILE = "formatting.json"
-"""The name of the file with the hashes, in the folder of the tasks."""
+"""The name of the file with the hashes, in the tasks' folder."""
 SCHEMA = "pytest-lmeval/formatting/1"
 
 Hashes = Mapping[str, Mapping[str, str]]
@@ -43,7 +43,7 @@ def formatting_hashes(tasks: Iterable[Task]) -> dict[str, dict[str, str]]:
 
 
 def read_hashes(path: Path) -> Hashes:
-    """Return the hashes in the file at ``path``, or {} if it is missing; raise UsageError for any other file."""
+    """Return the hashes in the file at ``path``, or {} if it is missing; raise UsageError for any invalid file."""
     try:
         document = json.loads(path.read_bytes())
     except FileNotFoundError:

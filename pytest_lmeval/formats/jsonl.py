@@ -62,7 +62,7 @@ class JsonlTask(Task):
         return (Generate(prompt, self.name, example.id),)
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
-        """Return the score of the completion."""
+        """Return the completion's score."""
         (completion,) = responses
         assert isinstance(completion, Completion)
         return self._scored(example, completion, tools)
@@ -73,7 +73,7 @@ class JsonlTask(Task):
         return ("",) if metric is not None and metric.asks_judge else ()
 
     def judge_requests(self, example: Example, responses: Sequence[Response]) -> Sequence[Generate] | None:
-        """Return the first question of each metric that asks the judge."""
+        """Return the first question from each metric that asks the judge."""
         if not self.judges(example):
             return None
         (completion,) = responses
@@ -81,7 +81,7 @@ class JsonlTask(Task):
         return self._questions(example, completion, self._graded(example, Tools()))
 
     def threshold(self, example: Example) -> float | None:
-        """Return the ``threshold`` in the metadata or extras of the example."""
+        """Return the ``threshold`` in the example's metadata or extras."""
         return example.policy.threshold
 
     def metric_name(self, example: Example) -> str:
@@ -89,7 +89,7 @@ class JsonlTask(Task):
         return example.metric if self.strict else RENAMED.get(example.metric, example.metric)
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return the extras that affect the score, and the time limit of code."""
+        """Return the extras that affect the score, and the time limit for code."""
         extras = self._metadata_read(example) if self.strict else example.metadata
         scoring = {key: value for key, value in extras.items() if key not in _DESCRIPTIVE}
         if example.metric == "code_exec":
@@ -140,7 +140,7 @@ class ChecksTask(JsonlTask):
         return {**super().scoring(example), CHECKS: [check.scoring() for check in self._checks(example)]}
 
     def further_metrics(self, example: Example) -> Sequence[str]:
-        """Return the metrics of the checks."""
+        """Return the checks' metrics."""
         return [check.metric.name for check in self._checks(example)]
 
     def _scored(self, example: Example, completion: Completion, tools: Tools) -> Score:
@@ -188,7 +188,7 @@ KINDS: Mapping[str, type[JsonlTask]] = {CHECKS: ChecksTask, TURNS: TurnsTask}
 
 
 def load(source: TaskSource, registry: Registry) -> LoadedFile:
-    """Return the task in a file and its bad records; a file without records is a bad record."""
+    """Return a file's task and its bad records; a file without records counts as a bad record."""
     reader = read_records(source.data, registry, source.options.max_line_bytes, source.path.parent)
     examples, errors = reader.examples, reader.errors
     if not examples and not errors:
@@ -276,7 +276,7 @@ class RecordReader:
         self._lines_by_id: dict[str, int] = {}
 
     def read(self, number: int, line: bytes) -> None:
-        """Read line ``number``, from 1."""
+        """Read line ``number``, counted from 1."""
         record: Any = None
         try:
             record = parse_line(line, self.max_line_bytes, LINE_OPTION)
@@ -309,7 +309,7 @@ class RecordReader:
 
         if self.strict is not None:
             raise RecordRefused("unknown_field", "defaults", "defaults are allowed once, as the first record of a file")
-        # Stop at bad defaults, because they would make every record an error.
+        # Stop at invalid defaults, because they would cause an error in every record.
         self.strict, self.is_stopped = False, True
         self._defaults = read_defaults(record, self.registry)
         self.is_stopped = False

@@ -1,4 +1,4 @@
-"""Warn about valid parts of task files that look like mistakes; each warning has a place and a meaning.
+"""Warn about valid parts of task files that look like mistakes; each warning has a location and a meaning.
 
 Checks take about linear time: seconds for ten thousand records.
 """
@@ -46,7 +46,7 @@ _SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class LintWarning:
-    """A likely mistake: its place, a description, and the rule that found it."""
+    """A likely mistake: its location, a description, and the rule that found it."""
 
     path: Path
     line_number: int
@@ -105,7 +105,7 @@ def _has_labels(example: Example) -> bool:
 
 
 def _is_scored_by_text(task: Task, example: Example, registry: Registry) -> bool:
-    """Return True if the metric is registered and no metric runs a program, so that a text alone can be scored."""
+    """Return True if the metric is registered and no metric runs a program, so that text alone can be scored."""
     names = (task.metric_name(example), *task.further_metrics(example))
     found = [registry.metrics.get(name) for name in names]
     return found[0] is not None and not any(metric is not None and metric.needs_sandbox for metric in found)
@@ -114,7 +114,7 @@ def _is_scored_by_text(task: Task, example: Example, registry: Registry) -> bool
 def _score_of(task: Task, example: Example, outputs: Sequence[str]) -> float:
     """Return the best score of ``outputs`` as answers to ``example``, or 0.0 if scoring fails.
 
-    An output that misses the threshold of a further score also counts as 0.0.
+    An output that misses a further score's threshold also counts as 0.0.
     """
     try:
         scores = [task.score(example, [Completion(output)], Tools()) for output in outputs]
@@ -129,7 +129,7 @@ _SIGMAS = 2.5
 
 
 def _skewed_answers(task: Task, registry: Registry) -> Iterator[LintWarning]:
-    """Yield a warning for each category and metric of ``task`` in which one answer is right suspiciously often.
+    """Yield a warning for each category and metric of ``task`` for which one answer is right suspiciously often.
 
     The limit is an even share plus 0.1 or 2.5 standard deviations, whichever is larger. A task with a single answer for
     all examples always gets a warning.
@@ -169,7 +169,7 @@ def _is_skewed(share: float, answers: int, n: int) -> bool:
 
 _FEW_ANSWERS = 10
 _FULL_STOP = " \t\r\n.!\"'"  # may follow an answer; "14 + 1 =" and "is it 1?" do not end in an answer
-_TELLING = 3  # words: texts contain shorter answers by accident
+_TELLING = 3  # words: text contains shorter answers by chance
 
 
 class _Place(NamedTuple):
@@ -196,7 +196,7 @@ def _answers_given_away(task: Task, registry: Registry) -> Iterator[LintWarning]
 
 
 def _overlaps(tasks: Sequence[Task]) -> Iterator[LintWarning]:
-    """Yield a warning for each pair of tasks if one task repeats prompts of the other, even as worked examples."""
+    """Yield a warning for each pair of tasks if one task repeats prompts from the other, even as worked examples."""
     prompts: dict[tuple[str, ...], dict[str, _Place]] = {}
     for task in tasks:
         for example in task.examples:
@@ -296,7 +296,7 @@ def near_duplicates(task: Task) -> Iterator[LintWarning]:
     """Yield a warning for every prompt that equals or resembles an earlier prompt of its task.
 
     Compare prompts by their shingles, which are runs of three words or symbols. Ignore shingles that half of the
-    prompts share, such as an instruction. Find pairs by their rarest shingles. In any common order, two sets with an
+    prompts share, such as an instruction. Find pairs by their rarest shingles. In any shared order, two sets with an
     overlap of at least t share one of their first ``|s| - ceil(t |s|) + 1`` shingles (Bayardo, Ma and Srikant, "Scaling
     up all pairs similarity search", 2007).
     """

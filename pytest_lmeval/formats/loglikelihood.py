@@ -32,7 +32,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """The options of one example in the task's order, with their log-probabilities.
+    """One example's options in the task's order, with their log-probabilities.
 
     ``asked`` contains one option for each request, because options with equal text share a request.
     """
@@ -43,11 +43,11 @@ class Ranked:
 
     @property
     def totals(self) -> list[float]:
-        """The log-probability of every option."""
+        """Every option's log-probability."""
         return [option.total for option in self.options]
 
     def values(self, rule: Rule) -> list[float]:
-        """Return the value of each option; the highest value wins.
+        """Return each option's value; the highest value is chosen.
 
         An empty text counts as one character.
         """
@@ -58,7 +58,7 @@ class Ranked:
         return (per_character if rule == "characters" else per_byte)(self.totals, self.texts)
 
     def best(self, rule: Rule) -> int:
-        """Return the number of the first option with the highest value, from 0; raise ScoringError for NaN."""
+        """Return the zero-based index of the first option with the highest value; raise ScoringError for NaN."""
         values = self.values(rule)
         if any(math.isnan(value) for value in values):
             raise ScoringError(f"log-probabilities {values!r:.200}: expected numbers")
@@ -67,7 +67,7 @@ class Ranked:
     def record(self, chosen: int | None = None) -> dict[str, Any]:
         """Return the details of the score, with ``logprobs`` by text and ``options`` for :func:`log_probs_of`.
 
-        With ``chosen``, the details also have this number and the option's ``confidence``, from the softmax of the
+        With ``chosen``, the details also contain this index and the option's ``confidence``, from the softmax of the
         totals. If a log-probability is not finite, it becomes None, and ``confidence`` and ``options`` are missing.
         """
         logprobs = {
@@ -146,7 +146,7 @@ def by_ending(given: Sequence[LogProb]) -> list[Option]:
 def log_probs_of(details: Mapping[str, Any]) -> list[LogProb]:
     """Return the log-probabilities that :meth:`Ranked.record` wrote to ``details``, or [] if they are missing.
 
-    The details have only the compared tokens, so a comparison of all tokens in the result gives the same score.
+    The details contain only the compared tokens, so a comparison of all tokens in the result gives the same score.
     """
     first = (details.get("repeats") or [details])[0]
     try:

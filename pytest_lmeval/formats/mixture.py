@@ -1,4 +1,4 @@
-"""Mix tasks into one task; the original task of each example scores the example.
+"""Mix tasks into one task; each example's original task scores it.
 
 A YAML file lists the tasks::
 
@@ -44,7 +44,7 @@ _LOADING: ContextVar[tuple[Path, ...]] = ContextVar("_LOADING", default=())
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A task of a mixture, the prefix of its example ids, and a function that returns its examples."""
+    """A task in a mixture, the prefix of its example ids, and a function that returns its examples."""
 
     label: str
     task: Task
@@ -65,7 +65,7 @@ def _of_part(member: str) -> Callable[..., Any]:
 class MixtureTask(Task):
     """The examples of several tasks in one order.
 
-    ``sources`` maps an example's id to the number of its part and to the original example.
+    ``sources`` maps an example's id to its part number and the original example.
     """
 
     name: str
@@ -163,7 +163,7 @@ def mixture_task(
 ) -> MixtureTask:
     """Return the mixture of ``parts``.
 
-    For each example, ``order`` gives the number of a part and a place in that part.
+    For each example, ``order`` gives a part number and a position within that part.
     """
     sources: dict[str, tuple[int, Example]] = {}
 
@@ -179,9 +179,9 @@ def mixture_task(
 
 
 def load_mixture(source: TaskSource, document: Mapping[str, Any], registry: Registry) -> LoadedFile:
-    """Return the mixture that a YAML ``document`` with the key ``mixture`` describes, or the fault of the document.
+    """Return the mixture that a YAML ``document`` with the key ``mixture`` describes, or the document's error.
 
-    Paths are relative to the folder of the file. If a task is listed twice, its examples occur twice.
+    Paths are relative to the file's folder. If a task is listed twice, its examples occur twice.
     """
     try:
         with _loading(source.path):
@@ -268,7 +268,7 @@ def _tasks(field: str, entry: Any, source: TaskSource, registry: Registry) -> Lo
 
 
 def labels_of(names: Iterable[str]) -> list[str]:
-    """Return a label for each part: the part's name, and a number if an earlier part has the same name."""
+    """Return a label for each part: the part's name, followed by a number if an earlier part has the same name."""
     seen: Counter[str] = Counter()
     labels = []
     for name in names:

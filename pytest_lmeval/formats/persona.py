@@ -59,7 +59,7 @@ def _saying(*, may_end: bool) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Persona:
-    """A simulated user, its goal, and the maximum number of its messages; :meth:`check` validates all three."""
+    """A simulated user, its goal, and its maximum number of messages; :meth:`check` validates all three."""
 
     persona: Any
     goal: Any = ""

@@ -26,13 +26,13 @@ __all__ = [
     "complete",
 ]
 
-# Aliases for code outside of this package that uses these names.
+# Aliases for code outside this package that uses these names.
 BareTask = TaskDefaults = Task
 
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """The options of a run that apply to every loaded task.
+    """A run's options that apply to every loaded task.
 
     ``num_fewshot``, unless it is None, replaces the number of few-shot examples that tasks draw. ``subjects`` selects
     subjects; () selects all. ``configs`` contains values for declarative tasks, one mapping for each variant. A format
@@ -50,7 +50,7 @@ class LoadOptions:
     seed: int = 0
 
     def used(self, task: str, available: int) -> Sequence[int]:
-        """Return the places of the examples that the run uses, given the number of a task's valid examples."""
+        """Return the positions of the examples that the run uses, given the number of a task's valid examples."""
         if self.sample is not None and self.sample < available:
             return sorted(random.Random(f"{self.seed}:{task}").sample(range(available), self.sample))
         return range(available)[: self.limit]
@@ -62,7 +62,7 @@ class LoadOptions:
 
 @dataclass(frozen=True, slots=True)
 class TaskSource:
-    """The content of a task file, which a format turns into a :class:`LoadedFile`.
+    """A task file's content, which a format turns into a :class:`LoadedFile`.
 
     If the command line names this file, ``is_named`` is true, and a file without a task is an error. If the command
     line names the file's folder, ``is_explicit`` is true, and a file that cannot be parsed is an error.
@@ -86,7 +86,7 @@ class Subjects:
 
 @dataclass(frozen=True, slots=True)
 class LoadedFile:
-    """The tasks of a task file, and its bad records.
+    """A task file's tasks and bad records.
 
     ``no_task`` says why a file that the command line does not name is not a task, or is "" for an obvious case such as
     a data set. ``is_near_miss`` is true if the file was probably meant as a task. If the run selects subjects,

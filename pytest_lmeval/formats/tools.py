@@ -1,4 +1,4 @@
-"""Check the tools of a record: their schemas, the expected calls, and the tools' responses."""
+"""Check a record's tools: their schemas, the expected calls, and the tools' responses."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def tools_of(given: Any, field: str) -> tuple[Mapping[str, Any], ...]:
 
 
 def check_call_extras(extras: Mapping[str, Any], prefix: str, tools: Sequence[Mapping[str, Any]]) -> None:
-    """Raise RecordRefused unless ``extras`` have expected calls of ``tools``, and valid rules for the comparison."""
+    """Raise RecordRefused unless ``extras`` have expected calls to ``tools``, and valid rules for the comparison."""
     if "calls" not in extras:
         detail = "the metric tool_calls needs the expected calls; [] if no call may be made"
         raise RecordRefused("missing_required", f"{prefix}.calls", detail)

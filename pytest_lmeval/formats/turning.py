@@ -18,10 +18,10 @@ Respond = Callable[[ToolCall], str]
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The messages of the user, turn by turn, and the function that answers tool calls.
+    """The user's messages, turn by turn, and the function that answers tool calls.
 
-    Without ``respond``, a tool call ends the turn. ``max_rounds`` limits the requests in a turn that send answers of
-    tools.
+    Without ``respond``, a tool call ends the turn. ``max_rounds`` limits the requests in a turn that send tools'
+    answers.
     """
 
     said: Sequence[Message]
@@ -58,7 +58,7 @@ class Script:
 
 
 def by_turn(exchanges: Sequence[Exchange]) -> list[list[Exchange]]:
-    """Return the exchanges of each turn; each message of the user begins a turn."""
+    """Return the exchanges of each turn; each user message begins a turn."""
     turns: list[list[Exchange]] = []
     said = -1
     for each in exchanges:
@@ -71,18 +71,18 @@ def by_turn(exchanges: Sequence[Exchange]) -> list[list[Exchange]]:
 
 
 def answer_of(exchanges: Sequence[Exchange]) -> Completion:
-    """Return the last answer of a turn, with all calls of the turn."""
+    """Return a turn's last answer, with all calls in the turn."""
     calls = tuple(call for each in exchanges for call in each.response.tool_calls)
     return replace(exchanges[-1].response, tool_calls=calls)
 
 
 def asked_in(user: Message) -> dict[str, Any]:
-    """Return the user's message of a turn as JSON: its text, and its parts if it has media."""
+    """Return the user's message in a turn as JSON: its text, and its parts if it has media."""
     return {"user": user.content, **({"parts": user.to_json()["content"]} if user.parts else {})}
 
 
 def said_in(turn: Sequence[Exchange]) -> list[dict[str, Any]]:
-    """Return the messages of the model and the tools in a turn, as JSON."""
+    """Return the model's and the tools' messages in a turn, as JSON."""
     shown: list[dict[str, Any]] = []
     for number, each in enumerate(turn):
         calls = [{"name": call.name, "arguments": call.values or call.arguments} for call in each.response.tool_calls]
@@ -124,5 +124,5 @@ def _responses(entry: Any, values: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def messages_of(request: Generate) -> tuple[Message, ...]:
-    """Return the messages of a request."""
+    """Return a request's messages."""
     return (Message("user", request.prompt),) if isinstance(request.prompt, str) else request.prompt

@@ -1,4 +1,4 @@
-"""Check and score records with turns, and make the script of the user and the tools."""
+"""Check and score records with turns, and make the script for the user and the tools."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _OF_TURNS = ("user", "targets", "metric", "post_process", "extras")
 
 
 def check_conversation(record: Mapping[str, Any], line: int, registry: Registry, folder: Path | None = None) -> Example:
-    """Return the example that a record with turns describes; raise RecordRefused for its first fault.
+    """Return the example that a record with turns describes; raise RecordRefused for its first error.
 
-    ``folder`` is the folder of the record's file, or None for the working folder.
+    ``folder`` is the record file's folder, or None for the working folder.
     """
     for name in ("prompt", "targets", "metric"):
         if name in record:
@@ -93,19 +93,19 @@ def _user(given: Any, field: str, folder: Path | None) -> Message:
 
 
 def user_message(turn: Mapping[str, object]) -> Message:
-    """Return the user's message of a checked turn."""
+    """Return the user's message in a checked turn."""
     user = turn["user"]
     return user if isinstance(user, Message) else Message("user", str(user))
 
 
 def asked_by(turns: Sequence[Mapping[str, object]]) -> list[object]:
-    """Return turns in the form for hashes, in which the content of media replaces their paths."""
+    """Return turns in the form used for hashes, in which the content of media replaces their paths."""
     pairs = [(turn, turn["user"]) for turn in turns]
     return [{**turn, "user": rendered([user])} if isinstance(user, Message) else turn for turn, user in pairs]
 
 
 def check_tools(extras: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Return the tools in a record's extras; raise RecordRefused for invalid tools or invalid settings of tools."""
+    """Return the tools in a record's extras; raise RecordRefused for invalid tools or tool settings."""
     tools = tools_of(extras["tools"], "extras.tools") if "tools" in extras else ()
     check_choice(extras, "extras", tools)
     if "responses" in extras:
@@ -121,13 +121,13 @@ def check_tools(extras: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def tools_in(example: Example) -> dict[str, Any]:
-    """Return the tools and the tool choice of a record as arguments for a request."""
+    """Return a record's tools and tool choice as arguments for a request."""
     extras = example.metadata
     return {"tools": tools_of(extras["tools"], "extras.tools"), "tool_choice": extras.get("tool_choice", "")}
 
 
 def script_of(example: Example) -> Script:
-    """Return the script of a record with turns."""
+    """Return the script for a record with turns."""
     extras = example.metadata
     respond = from_table(extras["responses"]) if "responses" in extras else None
     return Script([user_message(turn) for turn in extras["turns"]], respond, extras.get("max_rounds", MAX_ROUNDS))

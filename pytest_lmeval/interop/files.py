@@ -63,14 +63,14 @@ def encode_lines(records: Iterable[Mapping[str, Any]]) -> bytes:
 
 
 def check_new(key: str, id: str, place: str, places: dict[str, str]) -> None:
-    """Add an id with its ``place``; raise UsageError if an earlier place used the id."""
+    """Add an id with its ``place``; raise UsageError if the id was used at an earlier place."""
     if id in places:
         raise UsageError(f"{place}: {key} {id!r} is already used at {places[id]}")
     places[id] = place
 
 
 def read_table(source: Path, header: Sequence[str] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield ``(place, record)`` for every row of a CSV file; without ``header`` the first row is the header.
+    """Yield ``(place, record)`` for every row of a CSV file; without ``header``, the first row is the header.
 
     Raises UsageError if the file cannot be read, a row has a different number of cells, or there is no row.
     """
@@ -105,11 +105,11 @@ class NewFiles(Mapping[Path, bytes]):
         return len(self._data)
 
     def stem(self, name: str) -> str:
-        """Return ``name`` as an unused stem for several files, with a number if the name is used already."""
+        """Return ``name`` as an unused stem for several files, with a number if the name is already used."""
         return self._stems.give(name)
 
     def add(self, name: str, data: bytes) -> None:
-        """Add a file; raise UsageError if another file has the name, ignoring case."""
+        """Add a file; raise UsageError if another file has the same name, ignoring case."""
         if first := self._names.take(name):
             raise UsageError(f"{self._folder / name}: two files would have this name ({first} is the first)")
         self._data[self._folder / name] = data

@@ -1,4 +1,4 @@
-"""Have a judge grade texts by a rubric, for records, rows of YAML tasks and eval functions."""
+"""Have a judge grade text by a rubric, for records, rows of YAML tasks and eval functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_lmeval.types import Generate, Media, Message, Score
 
 
 class UnreadReply(ScoringError):
-    """The error for two unreadable replies of a judge in a row.
+    """The error for two unreadable replies in a row from a judge.
 
     ``consultation`` contains both replies.
     """
@@ -30,7 +30,7 @@ class Graded:
     """An example whose answer a judge grades.
 
     ``asked`` is the prompt to the model, or "" if unknown. ``judges`` gives access to the run's judges. ``scorer`` is
-    the name of the scorer in the record of a reply. The judge also sees the ``media`` of the prompt.
+    the scorer's name in the record of a reply. The judge also sees the ``media`` of the prompt.
     """
 
     task: str
@@ -66,7 +66,7 @@ def about(
     make: Callable[..., Generate],
     media: Sequence[Media] = (),
 ) -> Question:
-    """Return the question that asks for a grade of ``material``, texts by their roles.
+    """Return the question that asks for a grade of ``material``, which maps roles to texts.
 
     ``make`` makes requests. The ``media`` that the material mentions follow it in the message.
     """

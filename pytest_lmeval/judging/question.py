@@ -21,7 +21,7 @@ _USAGE = ("prompt_tokens", "completion_tokens", "cost")
 class Question:
     """A question to a judge: the ``opening`` messages ask for a ``verdict``.
 
-    ``asker`` is a scorer or a metric. ``make`` makes a request of messages, and ``prompt_hash`` identifies the prompt.
+    ``asker`` is a scorer or metric. ``make`` makes a request from messages, and ``prompt_hash`` identifies the prompt.
     """
 
     asker: str
@@ -108,7 +108,7 @@ def consult(judge: Any, question: Question) -> Consultation:
 
 
 def usage_of(completion: Completion) -> dict[str, float]:
-    """Return the known tokens and cost of a reply."""
+    """Return a reply's known tokens and cost."""
     amounts = {name: getattr(completion, name) for name in _USAGE}
     known = {name: amount for name, amount in amounts.items() if amount is not None}
     return known if completion.cached or "cost" in known else {**known, COST_UNKNOWN: 1}

@@ -42,7 +42,7 @@ def read_number(reply: str, low: float, high: float) -> float | None:
 
 
 def number_of(value: object) -> float | None:
-    """Return a finite number that is a JSON value or a whole text, or None for any other value."""
+    """Return a finite number that is a JSON value or a whole string, or None for any other value."""
     if isinstance(value, str):
         text = value.strip(_AROUND)
         return float(text) if NUMBER.fullmatch(text) else None
@@ -50,7 +50,7 @@ def number_of(value: object) -> float | None:
 
 
 def reason_in(reply: Mapping[str, object]) -> str | None:
-    """Return the reason in a reply, or "" without a reason, or None if it is neither a text nor a list of texts."""
+    """Return the reason in a reply, "" without one, or None if it is neither a string nor a list of strings."""
     reason = reply.get("reason")
     texts = reason if isinstance(reason, list) else [] if reason is None else [reason]
     return None if any(not isinstance(text, str) for text in texts) else " ".join(map(str.strip, texts))
@@ -67,7 +67,7 @@ def object_in(reply: str) -> dict[str, Any] | None:
         return None
     for each in (text, _APOSTROPHE.sub(r"\1'", text)):
         try:
-            # Judges write line breaks within texts, which JSON does not allow.
+            # Judges write line breaks within strings, which JSON does not allow.
             value = json.loads(each, object_pairs_hook=_once, strict=False)
         except (ValueError, RecursionError):
             continue

@@ -1,4 +1,4 @@
-"""Rubrics for grading a text: a judge first gives a reason, and then one of the rubric's levels."""
+"""Rubrics for grading text: a judge first gives a reason, and then one of the rubric's levels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FORM = 'Reply with one JSON object and with nothing else: {{"reason": "...", "s
 
 @dataclass(frozen=True, slots=True)
 class Rubric:
-    """A rubric by which a judge grades a text.
+    """A rubric by which a judge grades text.
 
     ``text`` states the criteria, and ``levels`` gives the meaning of each number in [0, 1].
     """
@@ -43,7 +43,7 @@ class Rubric:
 
     @classmethod
     def of(cls, text: Any, levels: Any = None, prefix: str = "extras.") -> Rubric:
-        """Return the rubric; raise RecordRefused for an empty or invalid text, or for invalid levels.
+        """Return the rubric; raise RecordRefused for empty or invalid text, or for invalid levels.
 
         Levels are at least two increasing numbers in [0, 1], each with its meaning; the default levels are 0 and 1.
         """
@@ -58,13 +58,13 @@ class Rubric:
 
     @property
     def sha256(self) -> str:
-        """The hash of the prompt to the judge without the material, 12 hexadecimal digits."""
+        """The hash of the judge's prompt without the material: 12 hexadecimal digits."""
         fixed = [f"{_TASK}\n\n{{material}}\n\n{{form}}", MATERIAL, _FORM, f"{UNREADABLE}{{form}}"]
         parts = json.dumps([*fixed, self.text, self.levels])
         return hashlib.sha256(parts.encode("ascii")).hexdigest()[:12]
 
     def asks(self, material: Mapping[str, str]) -> str:
-        """Return the prompt to the judge about ``material``, texts by their roles; the judge grades the last text."""
+        """Return the judge's prompt about ``material``, which maps roles to texts; the judge grades the last text."""
         levels = "\n".join(f"{_shown(number)}: {means}" for number, means in self.levels)
         return judge_prompt(_TASK.format(rubric=self.text, levels=levels, form=self.form), material, self.form)
 
@@ -80,7 +80,7 @@ class Rubric:
 
 
 def check_rubric(targets: Sequence[str], extras: Mapping[str, Any]) -> None:
-    """Raise RecordRefused for an invalid rubric, wrong levels, or a human label that is neither a text nor a level."""
+    """Raise RecordRefused for an invalid rubric, wrong levels, or a human label that is neither text nor a level."""
     rubric = Rubric.of(extras.get("rubric"), extras.get("levels"))
     label = extras.get("human_label")
     if label is not None and not isinstance(label, str) and not (is_number(label) and label in rubric.numbers):

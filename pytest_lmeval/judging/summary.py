@@ -14,7 +14,7 @@ def judge_note(
 
     ``entries`` are the records of the judge's replies. ``verdicts`` lists pairs of the judge's and a person's verdict,
     with None for a missing verdict. ``unread`` is the number of examples that are errors because of the judge's
-    replies; the number of rows includes these examples.
+    replies; the number of rows includes them.
     """
     pairs = [(person, judge) for judge, person in verdicts if judge is not None and person not in (None, "")]
     return {

@@ -1,4 +1,4 @@
-"""The kinds of verdicts by judges: each describes the form of the reply, and reads replies in this form."""
+"""The kinds of judge verdicts: each describes the form of the reply, and reads replies in this form."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Verdict:
     """A kind of verdict.
 
     ``form`` describes the reply to the judge, and ``wanted`` describes the reply in error messages. ``read`` returns
-    the verdict in a reply, or None if it cannot be read. ``name`` is the key of the verdict in the record of a reply; a
-    ``reasoned`` verdict is a pair of verdict and reason. ``options`` go into the request.
+    the verdict in a reply, or None if it cannot be read. ``name`` is the verdict's key in the record of a reply; a
+    ``reasoned`` verdict is a verdict paired with its reason. ``options`` are added to the request.
     """
 
     form: str

@@ -1,4 +1,4 @@
-"""Load the tasks of a ``core.yaml`` and their random baselines, and report each fault."""
+"""Load the tasks of a ``core.yaml`` and their random baselines, and report each error."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _LABEL_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@ -]{0,199}")
 
 
 def load_core(source: TaskSource, document: Mapping[str, Any], registry: Registry) -> LoadedFile:
-    """Return the tasks of ``icl_tasks``, named by their labels, and the errors of entries and records.
+    """Return the tasks of ``icl_tasks``, named by their labels, and the errors in entries and records.
 
-    Data files are in the folder of the YAML file, or in its subfolder ``eval_data``. Faulty entries and records are
+    Data files are in the YAML file's folder, or in its subfolder ``eval_data``. Invalid entries and records are
     skipped.
     """
     loader = _CoreLoader(source, document)
@@ -153,13 +153,13 @@ _MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Baselines:
-    """``by_label`` maps a label to the score of random guessing, in percent, and its line in the file ``name``."""
+    """``by_label`` maps a label to its random-guessing score, in percent, and its line in the file ``name``."""
 
     name: str
     by_label: Mapping[str, tuple[str, int]]
 
     def of(self, label: str) -> float:
-        """Return the guessing score of task ``label``, in [0, 1); raise RecordRefused if it is missing or invalid."""
+        """Return the random-guessing score of ``label``, in [0, 1); raise RecordRefused if it is missing or invalid."""
         if label not in self.by_label:
             hint = nearest(label, self.by_label)
             raise RecordRefused("bad_value", "label", f"{label!r} has no line in {self.name}{hint}")
@@ -208,7 +208,7 @@ def _rows(path: Path) -> Sequence[tuple[str, str, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of ``icl_tasks``: the name of a task, the file of its records, and the form of its prompts."""
+    """An entry of ``icl_tasks``: a task's name, the file with its records, and the form of its prompts."""
 
     label: str
     uri: str
@@ -239,7 +239,7 @@ def check_entry(given: object) -> Entry:
 
 
 def _shots(value: object) -> int:
-    # The files of llm-foundry and nanochat write this number as a list of one.
+    # The files of llm-foundry and nanochat store this number in a list of one element.
     if isinstance(value, list):
         if len(value) != 1:
             raise RecordRefused("bad_value", "num_fewshot", f"expected one number, got a list of {len(value)}")

@@ -1,7 +1,7 @@
-"""Make the prompts of a CORE task, and score it by the log-probabilities of options.
+"""Make a CORE task's prompts, and score it by the options' log-probabilities.
 
 A full prompt is ``context + delimiter + continuation``, after few-shot examples in the same form. Blank lines separate
-the examples. The context of a request ends before the first token to compare.
+the examples. A request's context ends before the first token to compare.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pytest_lmeval.types import Example, Generate, Request, Response, Score
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record's contexts and continuations, and the index of the correct pair; at most one list has several texts.
+    """A record's contexts and continuations, and the index of the correct pair; at most one list has several strings.
 
     ``line`` is the record's line number, from 1.
     """
@@ -34,7 +34,7 @@ class Record:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The texts to choose from: contexts if there are several, else continuations."""
+        """The strings to choose from: contexts if there are several, else continuations."""
         return self.contexts if len(self.contexts) > 1 else self.continuations
 
 
@@ -57,7 +57,7 @@ class CoreTask(Task):
     needs: str = "loglikelihood"
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
-        """Return a request for each distinct option; options of a schema differ in their contexts."""
+        """Return a request for each distinct option; a schema task's options differ in their contexts."""
         data = example.metadata
         # If all options share a context, the prompt is the shared context.
         contexts = data["contexts"] if self.kind == "schema" else (Generate(prompt).text,)
@@ -92,7 +92,7 @@ class CoreTask(Task):
         return self.metric
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return the task type and the texts to compare."""
+        """Return the task type and the strings to compare."""
         return {"type": self.kind, **{key: example.metadata[key] for key in ("contexts", "continuations", "gold")}}
 
 
@@ -106,11 +106,11 @@ _SEED = 1234
 _BLANK = re.compile(r"\s")
 
 Rendered = tuple[tuple[str, ...], tuple[str, ...]]
-"""Contexts and continuations; both have several texts only if the contexts end in the same words."""
+"""Contexts and continuations; both have several strings only if the contexts end in the same words."""
 
 
 def few_shots(records: Sequence[Record], index: int, count: int) -> list[Record]:
-    """Return ``count`` random records, never the record at ``index``; the seed depends only on ``index``.
+    """Return ``count`` random records, excluding the one at ``index``; the seed depends only on ``index``.
 
     Raises ValueError if there are too few records.
     """
@@ -125,7 +125,7 @@ def render_record(record: Record, kind: str, delimiter: str, shots: Sequence[Rec
         return _schema(before, record.contexts, delimiter + record.continuations[0])
     if kind == "multiple_choice":
         return (before + record.contexts[0],), tuple(delimiter + choice for choice in record.continuations)
-    # Tokenizers join a space at the end of a context with the next token.
+    # Tokenizers merge a space at the end of a context into the next token.
     whole = before + record.contexts[0].strip() + delimiter
     context = whole.rstrip()
     return (context,), (whole[len(context) :] + record.continuations[0],)

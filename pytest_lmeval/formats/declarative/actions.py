@@ -61,7 +61,7 @@ Negated.model_rebuild()
 
 
 def holds(filter: Filter, variables: Mapping[str, Any]) -> bool:
-    """Return True if the filter holds; raise ScoringError if a value is missing or cannot be compared."""
+    """Return True if the filter matches; raise ScoringError if a value is missing or cannot be compared."""
     if isinstance(filter, Negated):
         return not holds(filter.filter, variables)
     if isinstance(filter, Combined):

@@ -1,4 +1,4 @@
-"""Choose the scorer and the field that score a row, and compute the metrics of a task over all its rows.
+"""Choose the scorer and the field that give a row's score, and compute a task's metrics over all its rows.
 
 Every repeat of an example contributes its rows.
 """
@@ -25,7 +25,7 @@ _WAYS_OUT = "set score_field, or give the scorer metrics"
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """A metric of a scorer.
+    """A scorer's metric.
 
     ``snippet`` is the function of a metric written in Python.
     """
@@ -41,7 +41,7 @@ class Aggregation:
         return self.metric.names(self.default_name)
 
     def numbers(self, scores: Scores) -> dict[str, float]:
-        """Return the metric's numbers by name; raise NoValue if the rows give no number."""
+        """Return the metric's numbers by name; raise NoValue if the rows yield no number."""
         if self.snippet is not None:
             return {self.metric.prefixed(name): value for name, value in _computed(self.snippet, scores.rows)}
         if not scores.rows:
@@ -110,9 +110,9 @@ def aggregate(
 
 
 def scored_rows(results: Sequence[ExampleResult], *, excluded: bool = False) -> list[Mapping[str, Any]]:
-    """Return the details of every scored row, including all repeats, in the order of the examples' ids.
+    """Return the details of every scored row, including all repeats, ordered by example id.
 
-    With ``excluded``, include rows that an action excluded, since judges graded them, too.
+    With ``excluded``, include rows that an action excluded, since judges graded those rows, too.
     """
     wanted = [each for each in results if each.is_scored or (excluded and each.status == "excluded")]
     kept = sorted(wanted, key=lambda result: result.id)
@@ -134,13 +134,13 @@ def _computed(snippet: Snippet, rows: Sequence[Mapping[str, Any]]) -> list[tuple
 
 @dataclass(frozen=True, slots=True)
 class ScoreRule:
-    """The rule that determines the score of each row and of the task.
+    """The rule that determines the scores of each row and the task.
 
-    ``scorer`` is the first scorer of purpose ``score``, or None. ``field`` names the field that holds the score of
-    every row, or is None. If ``open`` is true, the field that holds the score depends on the row. ``named`` is the only
+    ``scorer`` is the first scorer with purpose ``score``, or None. ``field`` names the field that holds every row's
+    score, or is None. If ``open`` is true, the field that holds the score depends on the row. ``named`` is the only
     field that ``mean`` metrics use, or "". ``labels`` are fields that metrics compare with each other. If ``measures``
-    is true, the task has metrics, so rows may lack a score. ``score_metric`` names the metric that is the score of the
-    task, or is "".
+    is true, the task has metrics, so rows may lack a score. ``score_metric`` names the metric that is the task's score,
+    or is "".
     """
 
     scorer: Scorer | None
@@ -153,14 +153,14 @@ class ScoreRule:
 
     @property
     def has_score(self) -> bool:
-        """True if the task may have a score, though its rows may still give none."""
+        """True if the task may have a score; its rows may still yield none."""
         return self.field is not None or self.open or bool(self.score_metric)
 
     def field_of(self, fields: Mapping[str, Any]) -> str | None:
-        """Return the field that holds the score of a row, or None for a row without a score.
+        """Return the field with a row's score, or None for a row without a score.
 
-        Raises ScoringError if the scorer has no metrics and the choice of the field is unclear. A field that is null in
-        this row may hold the score of other rows, so it remains a candidate.
+        Raises ScoringError if the scorer has no metrics and it is unclear which field to choose. A field that is null
+        in this row may hold other rows' scores, so it remains a candidate.
         """
         if not self.open:
             return self.field
@@ -176,7 +176,7 @@ class ScoreRule:
 
 
 def score_rule(scorers: Sequence[Scorer]) -> ScoreRule:
-    """Return the rule for rows that ``scorers`` score; a scorer of purpose ``qa`` never gives the score."""
+    """Return the rule for rows that ``scorers`` score; a scorer with purpose ``qa`` never gives the score."""
     scorer = next((each for each in scorers if each.model.purpose == "score"), None)
     if scorer is None:
         return ScoreRule(None, measures=any(each.model.metrics for each in scorers))
@@ -202,7 +202,7 @@ def score_rule(scorers: Sequence[Scorer]) -> ScoreRule:
 
 
 def check_rule(scorers: Sequence[Scorer], aggregations: Sequence[Aggregation]) -> Iterator[Fault]:
-    """Yield the faults that would leave rows with neither score nor metrics, and the settings that have no effect."""
+    """Yield the errors that would leave rows with neither a score nor metrics, and the settings that have no effect."""
     decision = score_rule(scorers)
     for number, scorer in enumerate(scorers):
         here: Keys = (*_SCORERS, number)
@@ -230,7 +230,7 @@ def _check_decisive(
         return
     at = (*here, "score_metric")
     names = [each.names for each in aggregations if each.scorer == scorer.key]
-    # Some metrics get their names only when they are computed.
+    # The names of some metrics are known only after the computation.
     known = [each for some in names for each in some] if all(names) else None
     if not decision.measures:
         yield Fault(at, "bad_value", "the scorer has no metrics to choose from")
@@ -243,10 +243,10 @@ def _check_decisive(
 def score_of_task(
     decision: ScoreRule, rows: Sequence[Mapping[str, Any]], metrics: Mapping[str, float], left_out: Mapping[str, str]
 ) -> float | None:
-    """Return the ``score_metric`` of a task whose rows have no score, or None if the task names no ``score_metric``.
+    """Return the value of ``score_metric`` for a task whose rows have no score, or None if the task does not set it.
 
     ``metrics`` maps the deciding scorer's metrics to values, and ``left_out`` says why some metrics have no value.
-    Raise ScoringError if rows took their scores from different fields, or if the metric is not in [0, 1].
+    Raises ScoringError if rows took their scores from different fields, or if the metric is not in [0, 1].
     """
     fields = sorted({str(row.get("score_field", "no field")) for row in rows})
     if len(fields) > 1:

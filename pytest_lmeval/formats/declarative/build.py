@@ -45,9 +45,9 @@ _FORMS = (("sample", "model_input", "model_output"), ("sample", "solver_output")
 
 
 class Builder:
-    """Builds the parts of a checked task file.
+    """Builds a checked task file's parts.
 
-    ``faults`` lists the faults of the file's Python snippets.
+    ``faults`` lists the errors in the file's Python snippets.
     """
 
     def __init__(self, source: TaskSource, document: YamlDocument, file: DeclarativeFile, registry: Registry) -> None:
@@ -65,7 +65,7 @@ class Builder:
             self.aggregations += self._aggregations(key, model, keys)
 
     def build(self, dataset: Dataset, config: TaskConfig) -> tuple[DeclarativeTask | None, list[Fault]]:
-        """Return the task, or the faults of the row ids, the prompts and the score rule."""
+        """Return the task, or the errors in the row ids, the prompts and the score rule."""
         file, source = self.file, self.source
         ids, faults = _ids(dataset)
         faults = [*faults, *check_rule(self.scorers, self.aggregations)]
@@ -78,9 +78,9 @@ class Builder:
         if faults:
             return None, faults
         if dataset.path.suffix == ".parquet":
-            # Scorers and records read JSON, so only prompts keep the bytes of cells.
+            # Scorers and records use JSON, so only prompts keep the bytes in cells.
             samples = {id: walked(row, _without_bytes) for id, row in samples.items()}
-        # The hashes cover only what affects the score of a row, so they omit metrics and thresholds.
+        # The hashes cover only what affects a row's score, so they omit metrics and thresholds.
         excluded: Any = {"dataset": True, "scorers": {"__all__": {"metrics", "score_metric", "threshold"}}}
         definition = file.definition.model_dump(mode="json", exclude=excluded)
         scoring = file.definition.model_dump(mode="json", exclude={**excluded, "solver": {"input_builder"}})
@@ -111,7 +111,7 @@ class Builder:
         return task, []
 
     def _prompts(self, samples: Mapping[str, Mapping[str, Any]]) -> tuple[Mapping[str, RowPrompt], list[Fault]]:
-        """Return the prompt of each row, and the faults of the prompts' media."""
+        """Return each row's prompt, and the errors in the prompts' media."""
         asked: dict[str, RowPrompt] = {}
         refused: list[tuple[str, RecordRefused]] = []
         for id, sample in samples.items():
@@ -119,7 +119,7 @@ class Builder:
                 asked[id] = self._asked(sample)
             except RecordRefused as fault:
                 refused.append((id, fault))
-        # If every row has the same fault, report it once.
+        # If every row has the same error, report it once.
         is_same = 1 < len(refused) == len(samples) and len({(each.field, each.detail) for _, each in refused}) == 1
         named = [(each, each.detail if is_same else f"row {id}: {each.detail}") for id, each in refused]
         return asked, [Fault(keys_of(each.field), each.rule, detail) for each, detail in named]
@@ -191,7 +191,7 @@ class Builder:
     def _snippet(
         self, keys: Keys, block: Any, names: Sequence[str], owner: str, check: Callable[[Snippet], Any]
     ) -> Snippet | None:
-        """Return the snippet at ``keys``, a field of ``block``; record a fault and return None if it is unusable."""
+        """Return the snippet at ``keys``, a field of ``block``; record an error and return None if it is unusable."""
         included = self.document.includes.get(keys)
         place = f"{self.source.path.name}, snippet of line {self.document.place(keys).line}"
         try:

@@ -27,12 +27,12 @@ _METHODS = frozenset({"get", "items", "keys", "values"})
 
 
 def scorer_keys(definition: Definition) -> list[str]:
-    """Return the key of each scorer, by default the scorer's type."""
+    """Return each scorer's key, by default the scorer's type."""
     return [scorer.key or scorer.type for scorer in definition.scorers]
 
 
 def check_parts(definition: Definition, entity: str, registry: Registry) -> Iterator[Fault]:
-    """Yield the faults that can be found in a task's parts before any row is read."""
+    """Yield the errors that can be found in a task's parts before any row is read."""
     if definition.dataset.key is None and definition.dataset.path is None:
         yield Fault((*_ROOT, "dataset"), "missing_required", "expected key or path")
     if entity == "model" and definition.solver is None:
@@ -96,7 +96,7 @@ def _has_mark(value: Any) -> bool:
 
 
 def _is_filled_in(given: Any) -> bool:
-    """Return True if a template gives the name of a tool or of an argument; templates for values do not count."""
+    """Return True if a template gives the name of a tool or argument; templates for values do not count."""
     if isinstance(given, dict):
         arguments = given.get("arguments")
         given = [given.get("name"), list(arguments) if isinstance(arguments, dict) else arguments]
@@ -112,7 +112,7 @@ class _Known:
     scores: Mapping[str, tuple[str, ...] | None]
 
     def check(self, block: Block, at: Keys) -> Iterator[Fault]:
-        """Yield a fault for each unknown name in the templates of a block."""
+        """Yield an error for each unknown name in a block's templates."""
         for keys, template in _templates(block, at):
             problems = (self._problem(name, template) for name in sorted(template.names))
             yield from (Fault(keys, "bad_value", problem) for problem in problems if problem)
@@ -136,7 +136,7 @@ class _Known:
 def check_names(
     definition: Definition, scorers: Sequence[Scorer], columns: Sequence[str], entity: str
 ) -> Iterator[Fault]:
-    """Yield a fault for each unknown name in templates, metrics and filters."""
+    """Yield an error for each unknown name in templates, metrics and filters."""
     if definition.solver is not None:
         yield from _Known(("sample",), columns, {}).check(definition.solver, (*_ROOT, "solver"))
     of_row = ("sample", "scores", *(_OF_SOLVER if entity == "model" else ()))

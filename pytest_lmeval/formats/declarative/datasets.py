@@ -1,4 +1,4 @@
-"""Find and read the data set of a task."""
+"""Find and read a task's data set."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FOLDERS = (".", "datasets", "..", "../datasets")
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The rows of a file as mappings of columns, the hash of the file, and the columns of ids and categories."""
+    """A file's rows as mappings of columns, the file's hash, and the columns with ids and categories."""
 
     path: Path
     rows: Sequence[Mapping[str, Any]]
@@ -60,7 +60,7 @@ def open_dataset(reference: DatasetReference, task: Path, used: Collection[str] 
 
 
 def find_dataset_files(task: Path) -> Iterator[tuple[Path, YamlDocument]]:
-    """Yield the YAML files whose keys a task can name: in the task's folder, the parent, and ``datasets`` in both."""
+    """Yield the YAML files whose keys a task can name: in the task's folder, its parent, and ``datasets`` in both."""
     seen: set[Path] = set()
     for name in _FOLDERS:
         folder = (task.parent / name).resolve()

@@ -1,4 +1,4 @@
-"""Describe the faults of a task file, each with its field, line and column."""
+"""Describe the errors in a task file, each with its field, line and column."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WANTED = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault, and the keys that lead to its field."""
+    """An error, and the keys that lead to its field."""
 
     keys: Keys
     rule: str
@@ -40,7 +40,7 @@ class Fault:
 
 
 def as_records(faults: Iterable[Fault], document: YamlDocument) -> list[RecordError]:
-    """Return the faults as record errors in the order of their lines, without duplicates."""
+    """Return the errors as record errors, ordered by line and without duplicates."""
     placed = [(document.place(fault.keys), fault) for fault in dict.fromkeys(faults)]
     return [
         RecordError(place.line, None, fault.rule, field_name(fault.keys), f"column {place.column}: {fault.detail}")
@@ -49,7 +49,7 @@ def as_records(faults: Iterable[Fault], document: YamlDocument) -> list[RecordEr
 
 
 def validation_faults(error: ValidationError, document: Any, root: Keys = ()) -> list[Fault]:
-    """Return the faults in a pydantic error about ``document``, which is the part of a file at ``root``."""
+    """Return the individual errors in a pydantic error about ``document``, the part of a file at ``root``."""
     return [fault for each in error.errors(include_url=False) for fault in _faults(each, document, root)]
 
 

@@ -1,4 +1,4 @@
-"""Build the tasks of a parsed YAML file, one for each config, or list the file's faults."""
+"""Build the tasks of a parsed YAML file, one for each config, or list the file's errors."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from pytest_lmeval.registry import Registry
 
 
 def load_declarative(source: TaskSource, document: YamlDocument, registry: Registry) -> LoadedFile:
-    """Return the tasks of ``document``, one for each config of :func:`task_configs`, or the file's faults."""
+    """Return the tasks of ``document``, one for each config of :func:`task_configs`, or the file's errors."""
     parameters, faults = read_parameters(document)
     if faults:
         return LoadedFile((), as_records(faults, document))
     key = document.get("key")
     configs, faults = task_configs(key if isinstance(key, str) else "", parameters, source.options.configs)
     if faults:
-        # Missing values hide other faults, so use arbitrary values to find those.
+        # Missing values hide other errors, so use arbitrary values to find them.
         faults = [*faults, *check_declarative(source, document, registry, parameters)]
         return LoadedFile((), as_records(faults, document))
     tasks: list[DeclarativeTask] = []
@@ -53,7 +53,7 @@ def load_declarative(source: TaskSource, document: YamlDocument, registry: Regis
 def check_declarative(
     source: TaskSource, document: YamlDocument, registry: Registry, parameters: Sequence[ParameterBase] | None = None
 ) -> list[Fault]:
-    """Return the faults that a task has regardless of the values of its parameters."""
+    """Return the errors that a task has regardless of its parameters' values."""
     if parameters is None:
         parameters, faults = read_parameters(document)
         if faults:
@@ -116,7 +116,7 @@ def _missing_columns(
 
 
 def read_parameters(document: YamlDocument) -> tuple[list[ParameterBase], list[Fault]]:
-    """Return the parameters that ``config_spec`` declares, and their faults."""
+    """Return the parameters that ``config_spec`` declares, and their errors."""
     given = document.get("config_spec", [])
     try:
         parameters: list[ParameterBase] = list(TypeAdapter(list[Parameter]).validate_python(given))
@@ -128,7 +128,7 @@ def read_parameters(document: YamlDocument) -> tuple[list[ParameterBase], list[F
 def task_configs(
     key: str, parameters: Sequence[ParameterBase], configs: Sequence[Mapping[str, Any]]
 ) -> tuple[list[TaskConfig], list[Fault]]:
-    """Return a config for each run of the task, and the faults of the configs' values.
+    """Return a config for each run of the task, and the errors in the configs' values.
 
     A config that sets no parameter of the task adds no run. If no config sets a parameter of the task, the task runs
     once, with defaults.

@@ -42,7 +42,7 @@ def attributes(value: Any) -> Any:
 
 
 def plain(value: Any, where: str = "", depth: int = 0) -> Any:
-    """Return ``value`` as JSON; raise a ValueError that names any element that JSON cannot hold, such as NaN.
+    """Return ``value`` as JSON; raise a ValueError that names any element that JSON cannot represent, such as NaN.
 
     Numpy scalars become Python numbers.
     """
@@ -86,7 +86,7 @@ _MOST_HANGS = 3
 
 
 class SnippetFault(ValueError):
-    """A fault that makes a snippet unusable, found before the snippet runs."""
+    """An error that makes a snippet unusable, found before the snippet runs."""
 
 
 class _TimedOut(BaseException):

@@ -29,10 +29,10 @@ _SOLVER = "definition.solver"
 
 @dataclass(frozen=True, slots=True)
 class RowPrompt:
-    """The prompt of a row, as messages or text, and as ``model_input`` for scorers.
+    """A row's prompt, as messages or text, and as ``model_input`` for scorers.
 
-    ``messages`` contains the messages of the first request. In a conversation, ``user_turns`` contains the user's
-    messages, unless ``persona`` is a simulated user. ``fault`` is the reason why the row has no prompt.
+    ``messages`` contains the first request's messages. In a conversation, ``user_turns`` contains the user's messages,
+    unless ``persona`` is a simulated user. ``fault`` is the reason why the row has no prompt.
     """
 
     prompt: str = ""
@@ -45,7 +45,7 @@ class RowPrompt:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredRow:
-    """A row of the data set with the model's answer.
+    """A data set row with the model's answer.
 
     ``solver_output`` is None if the task asks no model.
     """
@@ -76,7 +76,7 @@ class AnsweredRow:
         return Completion(self.text, tool_calls=tuple(ToolCall(*call) for call in calls)).output
 
     def variables(self, scores: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the variables for templates of scorers and actions."""
+        """Return the variables for the templates of scorers and actions."""
         variables: dict[str, Any] = {"sample": self.sample, "scores": scores, MEMORY: self.memory}
         if self.solver_output is not None:
             variables["solver_output"] = self.solver_output
@@ -88,7 +88,7 @@ class AnsweredRow:
 
 @dataclass(frozen=True, slots=True)
 class _Message:
-    """A message template that rows fill; error messages call its content ``field``."""
+    """A message template filled in from rows; error messages call its content ``field``."""
 
     role: str
     content: Template | PartsTemplate
@@ -108,10 +108,10 @@ class _Message:
 
 
 class Solver:
-    """Makes the requests of a row: one request, or a request per turn.
+    """Makes a row's requests: one request, or one per turn.
 
-    ``responding`` maps the name of a tool to the snippet that answers calls of the tool. ``folder`` is the folder of
-    the task file.
+    ``responding`` maps a tool's name to the snippet that answers calls to the tool. ``folder`` is the task file's
+    folder.
     """
 
     def __init__(
@@ -149,9 +149,9 @@ class Solver:
             self._generic = compile_template(model.input_builder.template)
 
     def ask(self, sample: Mapping[str, Any]) -> RowPrompt:
-        """Return the prompt of a row; raise ScoringError if the row cannot fill a template.
+        """Return a row's prompt; raise ScoringError if the row cannot fill a template.
 
-        Raises RecordRefused if the row cannot fill a list of texts and media, or if the media cannot be read.
+        Raises RecordRefused if the row cannot fill a list of text and media, or if the media cannot be read.
         """
         variables = {"sample": sample, MEMORY: MemoryBudget()}
         try:
@@ -168,7 +168,7 @@ class Solver:
         return self._played(filled, *played)
 
     def _played(self, filled: Sequence[Message], persona: str, goal: str) -> RowPrompt:
-        """Return the prompt of a conversation with a simulated user, which has a persona instead of messages."""
+        """Return the prompt for a conversation with a simulated user, which has a persona instead of messages."""
         assert isinstance(self.model, MultiTurnSolver)
         assert self.model.user is not None
         user = Persona(persona, goal, self.model.user.max_turns)
@@ -187,7 +187,7 @@ class Solver:
         return self._script(asked.user_turns).next_request if isinstance(self.model, MultiTurnSolver) else None
 
     def played(self, asked: RowPrompt) -> PlayedScript:
-        """Return the script of a conversation with a simulated user."""
+        """Return the script for a conversation with a simulated user."""
         assert asked.persona is not None
         return PlayedScript(asked.persona, self._script())
 
@@ -207,7 +207,7 @@ class Solver:
         return from_table({tool.name: _table(tool) for tool in self.model.tools})(call)
 
     def rows(self, sample: Mapping[str, Any], asked: RowPrompt, completion: Completion) -> list[AnsweredRow]:
-        """Return the rows of an answer: one row, or the rows that the postprocessor makes."""
+        """Return an answer's rows: one row, or the rows that the postprocessor makes."""
         media = tuple(one for message in (*asked.messages, *asked.user_turns[1:]) for one in message.media)
         row = AnsweredRow(sample, asked.model_input, _output(asked, completion), media)
         if self.postprocess is None:

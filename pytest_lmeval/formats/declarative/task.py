@@ -24,9 +24,9 @@ from pytest_lmeval.types import Completion, Example, ExampleResult, Generate, Re
 
 @dataclass(frozen=True, slots=True)
 class DeclarativeTask(Task):
-    """A task that a YAML file describes, with the values of one config.
+    """A task that a YAML file describes, with one config's values.
 
-    ``samples`` maps example ids to rows, and ``asked`` maps example ids to the prompts of the rows.
+    ``samples`` maps example ids to rows, and ``asked`` maps example ids to the rows' prompts.
     """
 
     name: str
@@ -56,12 +56,12 @@ class DeclarativeTask(Task):
 
     @property
     def score_metric(self) -> str:
-        """The metric that is the score of a task whose rows have no score, or ""."""
+        """The metric that is the task's score if its rows have no score, or ""."""
         return self.decision.score_metric
 
     @property
     def has_score(self) -> bool:
-        """True if the task may have a score, though its rows may still give none."""
+        """True if the task may have a score; its rows may still yield none."""
         return self.decision.has_score
 
     @property
@@ -71,7 +71,7 @@ class DeclarativeTask(Task):
 
     @property
     def asks_model(self) -> bool:
-        """True if there is a solver; otherwise, the scorers score the rows of the data set."""
+        """True if there is a solver; otherwise, the scorers score the data set's rows."""
         return self.solver is not None
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
@@ -97,15 +97,15 @@ class DeclarativeTask(Task):
         return requests
 
     def judges(self, example: Example) -> Sequence[str]:
-        """Return the ``model_key`` of each judge, or "" for the judge of the run."""
+        """Return the ``model_key`` of each judge, or "" for the run's judge."""
         return [each.judge for each in asking(self.scorers)]
 
     def further_metrics(self, example: Example) -> Sequence[str]:
-        """Return the types of the scorers; the type of a metric scorer is the name of the metric."""
+        """Return the scorers' types; a metric scorer's type is the metric's name."""
         return [scorer.model.type for scorer in self.scorers]
 
     def score(self, example: Example, responses: Sequence[Response], tools: Tools) -> Score:
-        """Return the score of the response; a ScoringError names the stage that failed."""
+        """Return the response's score; a ScoringError names the stage that failed."""
         if fault := self.asked[example.id].fault:
             raise ScoringError(fault)
         scored = [_ScoredRow.of(self, row, example.id, tools) for row in self._rows(example, responses)]
@@ -161,7 +161,7 @@ class DeclarativeTask(Task):
         return found
 
     def record(self, example: Example) -> Mapping[str, Any]:
-        """Return the row of the data set."""
+        """Return the data set row."""
         return self.samples[example.id]
 
     @property
@@ -254,7 +254,7 @@ def _score(scorer: Scorer, scoring: Scoring) -> ScorerOutput:
 
 
 def _decided(decision: ScoreRule, scorer: Scorer, outcome: ScorerOutput) -> tuple[str, float | None]:
-    """Return the field that holds the row's score, and its value, or "" and None for a row without a score."""
+    """Return the field with the row's score, and its value, or "" and None for a row without a score."""
     if outcome.unscorable:
         raise ScoringError(f"scorer {scorer.key}: {outcome.unscorable}")
     try:
@@ -283,7 +283,7 @@ def _excluded(task: DeclarativeTask, row: AnsweredRow, scores: Mapping[str, Mapp
 
 
 def _joined(rows: Sequence[_ScoredRow]) -> Score:
-    """Return the mean score of the rows that the postprocessor made, without excluded rows."""
+    """Return the mean score of the rows that the postprocessor made and that are not excluded."""
     kept = [row for row in rows if not row.excluded]
     measured = [row.value is None for row in kept]
     if any(measured) and not all(measured):

@@ -27,7 +27,7 @@ _KEY = "number"
 
 
 def encoded(value: Any) -> Any:
-    """Return ``value`` as JSON; raise ScoringError for a type that JSON cannot hold."""
+    """Return ``value`` as JSON; raise ScoringError for a type that JSON cannot represent."""
     if isinstance(value, bool | str | int) or value is None:
         return value
     if isinstance(value, float):
@@ -81,7 +81,7 @@ def score_of(value: Any, aggregation: str | FunctionRef, higher_is_better: bool)
     """Return a document's score from the value of its deciding metric; the details contain the formula.
 
     If only the aggregation can use the value, the document has no score. None or NaN then excludes the document, and a
-    mapping, text or list marks it as measured. Raises ScoringError for any other value that gives no score.
+    mapping, text or list marks it as measured. Raises ScoringError for any other value that yields no score.
     """
     is_own = isinstance(aggregation, FunctionRef)
     is_missing = value is None or (isinstance(value, float) and math.isnan(value))
@@ -169,10 +169,10 @@ _BOOTSTRAPPED = frozenset({"median", "matthews_corrcoef", "f1", "perplexity", "n
 
 
 def standard_error(name: str, values: Values, iterations: int = ITERATIONS) -> float | None:
-    """Return the standard error of the aggregation ``name`` of ``values``, or None if it is unknown.
+    """Return the standard error of the ``name`` aggregation of ``values``, or None if it is unknown.
 
-    For a mean, return the standard error of the sample. Most other aggregations are bootstrapped with ``iterations``
-    draws (at most 100 for a corpus metric).
+    For a mean, return the sample's standard error. Most other aggregations are bootstrapped with ``iterations`` draws
+    (at most 100 for a corpus metric).
     """
     if len(values) < 2 or iterations <= 0:
         return None

@@ -1,6 +1,6 @@
-"""Read and check the keys of one task, from its file and the files that it includes.
+"""Read and check one task's keys, from its file and the files that it includes.
 
-The code that uses a key defines the meaning of that key. A key may refer to a function, which the task imports later.
+The code that uses a key defines its meaning. A key may refer to a function, which the task imports later.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pytest_lmeval.numbers import is_number
 MAX_BYTES = 4 << 20
 OUTPUT_TYPES = ("loglikelihood", "loglikelihood_rolling", "generate_until", "multiple_choice")
 _DEFAULTS = {"output_type": "generate_until", "target_delimiter": " ", "fewshot_delimiter": "\n\n"}
-# Keys without effect on scores.
+# Keys that do not affect scores.
 _IGNORED = (
     *("task_alias", "tag", "group", "group_alias", "metadata"),
     *("should_decontaminate", "doc_to_decontamination_query"),
@@ -37,10 +37,10 @@ _OF_TASK = (
     *("fewshot_delimiter", "target_delimiter"),
 )
 _SHOT_KEYS = (*_OF_TASK, "sampler", "split", "fewshot_indices", "samples")
-# Names of the limit on generated tokens, in order of precedence.
+# Keys for the limit on generated tokens, in order of precedence.
 _LIMITS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 _OF_DRAWING = frozenset({"top_p", "top_k", "min_p", "typical_p"})
-# Values without effect, which no adapter needs to support.
+# Values that have no effect, so no adapter needs to support them.
 _WITHOUT_EFFECT = (
     *((name, 1) for name in ("num_beams", "num_beam_groups", "num_return_sequences")),
     *((name, 1) for name in ("repetition_penalty", "length_penalty", "typical_p")),
@@ -102,7 +102,7 @@ def read_document(path: Path, including: tuple[Path, ...] = ()) -> dict[str, Any
 
 
 def read_included(names: Any, folder: Path, including: tuple[Path, ...] = ()) -> dict[str, Any]:
-    """Return the keys of the files that the key ``include`` of a file in ``folder`` names; a later file wins."""
+    """Return the keys of the files named by ``include`` in a file in ``folder``; a later file takes precedence."""
     merged: dict[str, Any] = {}
     for name in names if isinstance(names, list) else [names]:
         if not isinstance(name, str) or not name:
@@ -166,7 +166,7 @@ def plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The keys of one task.
+    """One task's keys.
 
     ``given`` contains the keys, merged with includes and overrides. ``file`` is the task's file, and ``groups`` are the
     groups that contain the task. ``roots`` are the folders whose modules the task's functions may import, beginning
@@ -221,7 +221,7 @@ def _functions(value: Any) -> Iterator[FunctionRef]:
 
 
 def check_config(config: Config) -> None:
-    """Raise RecordRefused for the first key that is unknown, of a wrong type, or not supported."""
+    """Raise RecordRefused for the first key that is unknown, of the wrong type, or not supported."""
     for key, reason in _REFUSED.items():
         if config.get(key) not in (None, False):
             raise RecordRefused("not_supported", key, f"{reason} is not supported")

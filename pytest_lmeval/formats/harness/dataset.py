@@ -1,4 +1,4 @@
-"""Read the data of a task from files or from the hub.
+"""Read a task's data from files or from the hub.
 
 As in ``datasets``, each column has one type: a pandas type for CSV, or an Arrow type for numbers in JSON.
 """
@@ -25,14 +25,14 @@ from pytest_lmeval.frozen import dataclass
 # The file loaders of ``datasets``, each with the suffix of the format that it reads.
 _LOADERS = {"json": ".json", "csv": ".csv", "parquet": ".parquet"}
 _DATASET_OPTIONS = frozenset({"trust_remote_code", "data_files", "revision", "streaming"})
-# As in ``datasets``, a word in the path of a file names its split.
+# As in ``datasets``, a word in a file's path names its split.
 _SPLITS = {
     **dict.fromkeys(("train", "training"), "train"),
     **dict.fromkeys(("validation", "valid", "dev", "val"), "validation"),
     **dict.fromkeys(("test", "testing", "eval", "evaluation"), "test"),
 }
 _WORD = re.compile(rf"(?<![^-._ 0-9/])({'|'.join(_SPLITS)})(?![^-._ 0-9/])")
-# Texts that pandas reads as an empty cell.
+# Strings that pandas reads as empty cells.
 _EMPTY = frozenset(
     {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA"}
     | {"NULL", "NaN", "None", "n/a", "nan", "null"}
@@ -56,8 +56,8 @@ class Source:
     """The origin of a data set's splits.
 
     ``files`` maps splits to files, or is None for the hub. ``suffix`` is the format of all files; by default, each
-    file's own suffix decides. ``data_files`` names files on the hub. If ``is_one`` is true, the files form one data
-    set, whose first split determines the types of all splits.
+    file's suffix determines its format. ``data_files`` names files on the hub. If ``is_one`` is true, the files form
+    one data set, whose first split determines the types of all splits.
     """
 
     files: Mapping[str, Sequence[Path]] | None
@@ -69,7 +69,7 @@ class Source:
     is_one: bool = False
 
     def split(self, name: str) -> tuple[RowSet, str]:
-        """Return a split's rows and their hash; raise RecordRefused, which lists the known splits, for other names."""
+        """Return a split's rows and their hash; for other names, raise RecordRefused, which lists the known splits."""
         if self.files is None:
             from pytest_lmeval.data import hub
 
@@ -135,7 +135,7 @@ def _folder(data: Path | None, path: str, name: str | None) -> Path | None:
 
 
 def _named(places: Sequence[Path], given: Any) -> dict[str, list[Path]]:
-    """Return the files that ``data_files`` names by path or pattern, by split; the first place with a match wins."""
+    """Return the files that ``data_files`` names by path or pattern, by split; the first place with a match is used."""
     files = {}
     for split, names in (given if isinstance(given, dict) else {"train": given}).items():
         files[str(split)] = [file for each in listed(names) for file in _matching(places, str(each))]
@@ -155,7 +155,7 @@ def _matching(places: Sequence[Path], name: str) -> list[Path]:
 
 
 def _in_folder(places: Sequence[Path], path: str, name: str | None) -> dict[str, list[Path]]:
-    """Return the data files of the folder ``path`` by split, as ``datasets`` finds them."""
+    """Return the data files in the folder ``path`` by split, as ``datasets`` finds them."""
     folder = next((each / path for each in places if (each / path).is_dir()), None)
     if folder is None:
         detail = f"{path}: no such folder beside the task or in the working folder"
@@ -187,7 +187,7 @@ def _read(file: Path, kind: str) -> tuple[list[Row], bytes]:
 
 
 def _date_columns(rows: Sequence[Row]) -> None:
-    """Write the dates in JSON columns that hold only dates as the harness writes them."""
+    """Format the dates in JSON columns that contain only dates as the harness does."""
     for name in dict.fromkeys(name for row in rows for name in row):
         texts = [row[name] for row in rows if row.get(name) is not None]
         if texts and all(isinstance(text, str) and _DATE.fullmatch(text) for text in texts):
@@ -217,7 +217,7 @@ def _typed(name: str, parts: Sequence[Sequence[Row]]) -> list[Row]:
 
 
 def _kind(texts: Sequence[str]) -> str:
-    """Return the type of a column, or "" if it is uncertain; empty cells turn whole numbers into decimals."""
+    """Return a column's type, or "" if it is uncertain; empty cells turn whole numbers into decimals."""
     full = [text for text in texts if text not in _EMPTY]
     if len(full) == len(texts) and all(map(_WHOLE.fullmatch, full)):
         return "whole numbers"

@@ -1,4 +1,4 @@
-"""Read the question, the target and the choices of a row, as the task's keys specify.
+"""Read a row's question, target and choices, as the task's keys specify.
 
 Templates work as in declarative tasks, but also have the filter ``regex_replace``, and keep final line breaks.
 """
@@ -21,10 +21,10 @@ Row = Mapping[str, Any]
 
 
 class Documents:
-    """Reads the rows of one task.
+    """Reads one task's rows.
 
-    ``columns`` lists the columns of the evaluated split. A key whose text is a column's name refers to that column. A
-    text that is not the name of a column is a template over all columns.
+    ``columns`` lists the evaluated split's columns. A key whose value is a column's name refers to that column. A
+    string that is not a column's name is a template over all columns.
     """
 
     def __init__(self, config: Config, columns: Collection[str]) -> None:
@@ -42,7 +42,7 @@ class Documents:
         return self._value(row, "doc_to_target", spec, self._listed)
 
     def choices(self, row: Row, spec: Any = None) -> list[str]:
-        """Return the options; raise RecordRefused if they are not a list of texts."""
+        """Return the options; raise RecordRefused if they are not a list of strings."""
         spec = self._config.get("doc_to_choice") if spec is None else spec
         if isinstance(spec, dict):
             found: Any = [*spec.values()]
@@ -53,7 +53,7 @@ class Documents:
         return [*found]
 
     def images(self, row: Row) -> list[Any]:
-        """Return the images of a row, in the order of ``doc_to_image``."""
+        """Return a row's images, in the order of ``doc_to_image``."""
         spec = self._config.get("doc_to_image")
         names = spec if isinstance(spec, list) else [spec]
         found = [self._value(row, "doc_to_image", name, lambda text: _literal(text, text)) for name in names]
@@ -76,7 +76,7 @@ class Documents:
         document = given[0] if given and isinstance(given[0], Mapping) else None
         seeds = () if document is None else (seed_of(document),) * 2
         with seeded(*seeds):
-            # A function may shuffle a list of its document in place, but the next call needs the original.
+            # A function may shuffle a list in its document in place, but the next call needs the original.
             return self.run(ref, *(given if document is None else deepcopy(given)), **named)
 
     def load(self, *refs: Any) -> Any:

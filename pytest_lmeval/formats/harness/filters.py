@@ -1,4 +1,4 @@
-"""The filters of a task, which turn the responses to a document into results to score."""
+"""A task's filters, which turn the responses to a document into results to score."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REGISTERED = re.compile(
 def pipelines(
     given: Sequence[Any] | None, call: Callable[..., Any], functions: Sequence[FunctionRef] = ()
 ) -> dict[str, list[Filter]]:
-    """Return the filters of each pipeline by name; the default pipeline takes the first response.
+    """Return each pipeline's filters by name; the default pipeline takes the first response.
 
     ``call`` runs one of the task's own ``functions``, whose modules may register filters.
     """
@@ -67,7 +67,7 @@ def _filter(step: Any, call: Callable[..., Any], functions: Sequence[FunctionRef
 
 
 def _registered(name: str, functions: Sequence[FunctionRef]) -> FunctionRef:
-    """Return the class that a module of ``functions``, or a module in its folder, registers as the filter ``name``."""
+    """Return the class that a module of ``functions``, or one in its folder, registers as the filter ``name``."""
     files = [ref.file for ref in functions if ref.file.is_file()]
     found: dict[str, FunctionRef] = {}
     for place in (files, sorted({each for file in files for each in file.parent.glob("*.py")})):
@@ -85,13 +85,13 @@ def _registered(name: str, functions: Sequence[FunctionRef]) -> FunctionRef:
 
 
 def own_filters(found: Mapping[str, Sequence[Filter]]) -> list[FunctionRef]:
-    """Return the functions and classes of the task that its pipelines call."""
+    """Return the task's functions and classes that its pipelines call."""
     steps = [step for steps in found.values() for step in steps if isinstance(step, partial)]
     return [step.args[0] for step in steps if step.func is _own]
 
 
 def _own(ref: FunctionRef, function: Callable[..., Any], given: Any, row: Row) -> Any:
-    """Call a filter of the task with a list of one document's responses, and return the result for that document."""
+    """Call one of the task's filters with a list of one document's responses, and return that document's result."""
     found = [*function([given], [dict(row)])]
     if len(found) != 1:
         raise ScoringError(f"{ref} returned {len(found)} lists of responses for one document")
@@ -99,7 +99,7 @@ def _own(ref: FunctionRef, function: Callable[..., Any], given: Any, row: Row) -
 
 
 def _each(change: Callable[..., Any]) -> Filter:
-    @wraps(change)  # for the names of the filter's options
+    @wraps(change)  # for the filter's option names
     def every(given: Any, row: Row, **options: Any) -> Any:
         return [change(response, **options) for response in given]
 
@@ -124,7 +124,7 @@ def _chosen(match: Any) -> str | None:
     return None if chosen is None else chosen.strip()
 
 
-def _multi_choice(  # noqa: PLR0913  # the options of the filter, by their names in task files
+def _multi_choice(  # noqa: PLR0913  # the filter's options, by their names in task files
     given: Any,
     row: Row,
     regex_pattern: str = NUMBER,

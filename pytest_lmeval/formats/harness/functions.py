@@ -1,8 +1,8 @@
 """Import the functions that task files name, under private module names, and seed random generators for them.
 
-A module can import files in its own folder, and folders of tasks as ``lm_eval.tasks.NAME``, even of the installed
-harness. Substitutes replace the rest of ``lm_eval`` and ``datasets``, which need not be installed. A missing
-third-party module is an error only when a function uses it.
+A module can import files in its own folder, and task folders, even the installed harness's, as ``lm_eval.tasks.NAME``.
+Substitutes replace the rest of ``lm_eval`` and ``datasets``, which need not be installed. A missing third-party module
+is an error only when a function uses it.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def module_beside(name: str, file: Path, roots: Roots) -> str:
 def _own_name(name: str, names: Sequence[str], file: Path, roots: Roots) -> str:
     """Return the replacement for a module of the harness or ``datasets``, from which ``file`` imports ``names``.
 
-    Return "" for a module of tasks that is in no root.
+    Return "" for a module of tasks that no root contains.
     """
     if name == _TASKS or name.startswith(f"{_TASKS}."):
         parts, own, last = name.split(".")[2:], roots[0], installed_root()
@@ -204,7 +204,7 @@ def _raising(module: str, names: Sequence[str]) -> list[ast.stmt]:
 
 
 def _missed(module: str, names: Sequence[str]) -> str:
-    """Return the message for a module of tasks whose ``names`` are in no root."""
+    """Return the message for a module of tasks whose ``names`` no root contains."""
     of = f" {', '.join(names)} of" if names else ""
     return f"no{of} {module} in the folders of tasks{'' if installed_root() else ', and lm-eval is not installed'}"
 
@@ -215,7 +215,7 @@ _FINDER = _Finder()
 def function_of(ref: FunctionRef, roots: Roots) -> Callable[..., Any]:
     """Return the function that ``ref`` names in a file of its folder or of ``roots``, or in an installed module.
 
-    Raises RecordRefused, which names a missing module or function. Callers must check first that the run trusts the
+    Raises RecordRefused, which names any missing module or function. Callers must check first that the run trusts the
     file.
     """
     module = _imported(ref, roots)
@@ -288,7 +288,7 @@ def source_digest(refs: Sequence[FunctionRef]) -> str:
 def needs_of(ref: FunctionRef, roots: Roots) -> Sequence[str]:
     """Return the third-party packages that a function's module imports, without running the module.
 
-    Raises RecordRefused if the module has no such function, or imports an unknown name of the harness.
+    Raises RecordRefused if the module has no such function, or imports an unknown name from the harness.
     """
     file = ref.file
     if not file.is_file():
@@ -305,7 +305,7 @@ def needs_of(ref: FunctionRef, roots: Roots) -> Sequence[str]:
 
 @lru_cache(maxsize=2048)
 def _packages(file: Path, roots: Roots) -> tuple[Sequence[str], str]:
-    """Return the third-party packages that a module imports, and the reason if it cannot import from the harness."""
+    """Return the third-party packages that a module imports, and, if it cannot import from the harness, the reason."""
     packages: dict[str, None] = {}
     uses_path = _SYS_PATH in file.read_bytes()
     for name, names in sorted(_contents(file)[1].items()):
@@ -382,13 +382,13 @@ def seeded(seed: int = 0, other: int = 1234, start: Any = None) -> Iterator[Call
 
 
 def seed_of(row: Mapping[str, Any]) -> int:
-    """Return a 32-bit number that depends only on the content of a row."""
+    """Return a 32-bit number that depends only on a row's content."""
     content = json.dumps(row, sort_keys=True, default=str)
     return int.from_bytes(hashlib.sha256(content.encode("utf-8", "surrogatepass")).digest()[:4], "big")
 
 
 def _states() -> list[tuple[Callable[[Any], object], Any]]:
-    """Return the state of each imported generator, with the function that restores it."""
+    """Return each imported generator's state, with the function that restores it."""
     states: list[tuple[Callable[[Any], object], Any]] = [(random.setstate, random.getstate())]
     if "numpy" in sys.modules:
         numpy = sys.modules["numpy"]

@@ -1,4 +1,4 @@
-"""Put the images of a document into its prompt, at the marks ``<image>``, as the harness does for ``hf-multimodal``."""
+"""Put a document's images into its prompt, at the marks ``<image>``, as the harness does for ``hf-multimodal``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check_images(chat: str, shots: int) -> None:
 
 
 def without_images(row: Row) -> Row:
-    """Return the columns of a document that are not images."""
+    """Return a document's non-image columns."""
     return {name: value for name, value in row.items() if not _is_image(value)}
 
 
@@ -38,7 +38,7 @@ def _is_image(value: Any) -> bool:
 def with_images(messages: Sequence[Message], found: Sequence[Any], folder: Path) -> tuple[Message, ...]:
     """Return a conversation with an image at each mark; raise RecordRefused for too many or too few images.
 
-    Without a mark, the images precede the last message's text. ``folder`` is the folder of the task's file.
+    Without a mark, the images precede the last message's text. ``folder`` is the task file's folder.
     """
     images = [_media(each, number, folder) for number, each in enumerate(found)]
     count = sum(message.content.count(MARK) for message in messages)
@@ -63,7 +63,7 @@ def _marked(message: Message, images: Iterator[Media]) -> Message:
 
 
 def _media(value: Any, number: int, folder: Path) -> Media:
-    """Return an image from bytes, a struct of ``datasets``, a Pillow image, or a path."""
+    """Return an image from bytes, a ``datasets`` struct, a Pillow image, or a path."""
     source = f"image {number + 1}"
     if isinstance(value, dict):
         value = value.get("bytes") or value.get("path")

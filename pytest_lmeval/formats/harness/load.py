@@ -45,10 +45,10 @@ _Parts = tuple[list[HarnessMetric], dict[str, list[Filter]], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class HarnessSettings:
-    """The settings of a file for all its tasks.
+    """A file's settings for all its tasks.
 
-    ``data`` is the folder with the tasks' data. ``metric`` maps the name of a task to its deciding metric. ``examples``
-    maps ``TASK.DOCUMENT`` to the gate fields of that example.
+    ``data`` is the folder with the tasks' data. ``metric`` maps a task's name to its deciding metric. ``examples`` maps
+    ``TASK.DOCUMENT`` to the gate fields of that example.
     """
 
     chat: str = "off"
@@ -65,7 +65,7 @@ class HarnessSettings:
 
 
 def load_harness(source: TaskSource, document: Mapping[str, Any], registry: Registry) -> LoadedFile:
-    """Return the tasks that the key ``harness`` of a parsed YAML file names, or the faults of the file."""
+    """Return the tasks that the key ``harness`` of a parsed YAML file names, or the file's errors."""
     try:
         given = _given(document)
         resolver = Resolver(_roots(source, given.get("from")))
@@ -78,7 +78,7 @@ def load_harness(source: TaskSource, document: Mapping[str, Any], registry: Regi
 
 
 def load_harness_file(source: TaskSource, registry: Registry) -> LoadedFile:
-    """Return the tasks of a file in the harness's own format, which describes a task or a group."""
+    """Return the tasks from a file in the harness's own format, which describes a task or a group."""
     root = next((each for each in source.path.resolve().parents if each.parts[-2:] == ("lm_eval", "tasks")), None)
     resolver = Resolver([root or source.path.resolve().parent])
     try:
@@ -94,7 +94,7 @@ def _refused(refused: RecordRefused, line: int) -> LoadedFile:
 
 
 def _given(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the value of the key ``harness``; raise RecordRefused for unknown keys or values of wrong types."""
+    """Return the value of the key ``harness``; raise RecordRefused for unknown keys or values of the wrong type."""
     given = document["harness"]
     given = {"tasks": given} if isinstance(given, list) else given
     other = next((key for key in document if key != "harness"), None)
@@ -139,7 +139,7 @@ def _settings(given: Mapping[str, Any], folder: Path, tasks: Iterable[str]) -> H
 
 
 def _roots(source: TaskSource, given: Any) -> list[Path]:
-    """Return the folders of task files that the key ``from`` names, by default the folder of the installed harness."""
+    """Return the folders of task files that the key ``from`` names, by default the installed harness's folder."""
     names = given if isinstance(given, list) else [given]
     if given is None:
         roots = [root for root in (installed_root(),) if root]
@@ -177,7 +177,7 @@ def _loaded(source: TaskSource, resolver: Resolver, wanted: HarnessSettings) -> 
 
 
 def _without_metric(groups: Mapping[str, Mapping[str, Any]], tasks: Sequence[HarnessTask]) -> Iterator[str]:
-    """Yield a sentence for each metric of a group that no task of the group has."""
+    """Yield a sentence for each of a group's metrics that no task in the group has."""
     for name, group in groups.items():
         members = [task for task in tasks if task.name in group["tasks"]]
         # A function may return values under any name.
@@ -198,7 +198,7 @@ def _without_metric(groups: Mapping[str, Mapping[str, Any]], tasks: Sequence[Har
 
 
 def checked_parts(config: Config, call: Callable[..., Any]) -> _Parts:
-    """Return the metrics, the pipelines and the fields of requests; raise RecordRefused for an invalid key.
+    """Return the metrics, the pipelines and the request fields; raise RecordRefused for an invalid key.
 
     ``call`` runs one of the task's own functions.
     """

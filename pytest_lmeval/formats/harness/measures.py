@@ -1,4 +1,4 @@
-"""Read the metrics of a task, and compute their values for one document."""
+"""Read a task's metrics, and compute their values for one document."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.metrics.parts.patterns import without
 from pytest_lmeval.metrics.parts.probability import softmax
 
-# For generated texts, these metrics pass the target and the result to the task's own aggregation.
+# For generated text, these metrics pass the target and the result to the task's own aggregation.
 _PASSED_ON = ("acc", "acc_norm", "acc_bytes", "acc_mutual_info")
 RIGHT_OR_WRONG = frozenset({*_PASSED_ON, "exact_match"})
 # The default aggregations other than the mean.
@@ -37,7 +37,7 @@ _KNOWN = {
     "multiple_choice": (*_PASSED_ON, "exact_match", "f1", "mcc", "brier_score"),
     "generate_until": ("exact_match", *sorted(_PAIRS), "bypass"),
 }
-# The number of default metrics of an output type, which come first in its entry of ``_KNOWN``.
+# The number of an output type's default metrics, which come first in its entry in ``_KNOWN``.
 _USUAL = {"loglikelihood": 2, "loglikelihood_rolling": 3, "multiple_choice": 2, "generate_until": 1}
 _MATCH_OPTIONS = ("regexes_to_ignore", "ignore_case", "ignore_punctuation", "ignore_numbers")
 _NOT_OPTIONS = frozenset({"metric", "aggregation", "higher_is_better", "hf_evaluate", "weight_by_size"})
@@ -63,7 +63,7 @@ class HarnessMetric:
 
 
 def measures_of(config: Config) -> list[HarnessMetric]:
-    """Return the metrics of a task; raise RecordRefused for an unknown metric."""
+    """Return a task's metrics; raise RecordRefused for an unknown metric."""
     given = config.get("metric_list")
     if given is None:
         given = [{"metric": name} for name in _KNOWN[config.output_type][: _USUAL[config.output_type]]]
@@ -81,13 +81,13 @@ def _measure(config: Config, given: Any) -> HarnessMetric:
     known = _KNOWN[kind]
     if kind == "generate_until" and isinstance(given.get("aggregation"), FunctionRef):
         known = (*known, *_PASSED_ON)
-    # The harness calls metrics of another library only for generated texts.
+    # The harness calls metrics from other libraries only for generated text.
     is_skipped = given.get("hf_evaluate") and kind != "generate_until"
     if not (own or name in known or is_skipped or config.get("process_results") is not None):
         reason = f"{kind} has no metric {name!r}{nearest(name, known, 'expected one of')}"
         raise RecordRefused("not_supported", "metric_list", reason)
     options = {key: value for key, value in given.items() if key not in _NOT_OPTIONS}
-    # Functions of the task and metrics of another library take their own options.
+    # The task's functions and metrics from other libraries take their own options.
     if not own and not given.get("hf_evaluate"):
         takes = {*_MATCH_OPTIONS, *_NOT_OPTIONS} | ({"average"} if name != "exact_match" else set())
         check_names({str(key): key for key in options}, sorted(takes), f"metric_list.{name}.")
@@ -105,7 +105,7 @@ def _measure(config: Config, given: Any) -> HarnessMetric:
 
 @dataclass(frozen=True, slots=True)
 class Measurer:
-    """Computes the metric values of a task's documents, which aggregations then combine."""
+    """Computes the metric values for a task's documents, which aggregations then combine."""
 
     config: Config
     documents: Documents
@@ -208,7 +208,7 @@ class Measurer:
 
 
 def _of_target(value: Any, name: str) -> Any:
-    """Return the value of the metric ``name`` for one of several targets."""
+    """Return the value of metric ``name`` for one of several targets."""
     if isinstance(value, dict) and name not in value:
         returned = ", ".join(map(str, value))
         raise ScoringError(f"{name} returned {returned}: for a document with several targets, expected {name}")
@@ -224,13 +224,13 @@ def is_choice(answer: Any, choices: Sequence[str]) -> bool:
 
 
 def _best(values: Sequence[float]) -> int:
-    """Return the place of the first NaN, or else of the first of the highest values."""
+    """Return the index of the first NaN, or of the first maximum if there is no NaN."""
     nan = next((place for place, value in enumerate(values) if math.isnan(value)), None)
     return max(range(len(values)), key=values.__getitem__) if nan is None else nan
 
 
 def _divided(totals: Sequence[float], sizes: Iterable[int]) -> list[float]:
-    # An empty option gets an infinite value with the sign of its total, or NaN for 0.
+    # An empty option has an infinite value with the sign of its total, or NaN for 0.
     return [
         total / size if size else (math.nan if total == 0 else math.copysign(math.inf, total))
         for total, size in zip(totals, sizes, strict=True)

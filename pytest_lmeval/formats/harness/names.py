@@ -1,6 +1,6 @@
-"""Find the files of tasks, groups and tags by name, and read the keys of the tasks.
+"""Find the files of tasks, groups and tags by name, and read the tasks' keys.
 
-To index thousands of files fast, the module searches their bytes and parses few of them.
+To index thousands of files quickly, the module searches their bytes and parses few of them.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class Index:
 
 
 def index_of(root: Path) -> Index:
-    """Return the index of the folder ``root``.
+    """Return the index for the folder ``root``.
 
-    The user's cache folder keeps the index, with the path, size and time of each file.
+    The user's cache folder keeps the index, with each file's path, size and modification time.
     """
     root = root.resolve()
     kept = _kept(root)
@@ -80,9 +80,9 @@ def index_of(root: Path) -> Index:
 class Resolver:
     """Resolves names in the folders ``roots``, and collects the results in ``configs`` and ``groups``, in order.
 
-    If several folders define a name, the first folder wins. The installed harness comes last, and is searched only for
-    names that no other folder has. A group consists of ``tasks``, the names of all its tasks, and ``metrics``, the
-    metrics over these tasks.
+    If several folders define a name, the first folder takes precedence. The installed harness comes last, and is
+    searched only for names that no other folder has. A group consists of ``tasks``, the names of all its tasks, and
+    ``metrics``, the metrics over these tasks.
     """
 
     roots: Sequence[Path]
@@ -106,13 +106,13 @@ class Resolver:
             raise RecordRefused("bad_value", "harness.tasks", detail)
 
     def _at(self, root: Path) -> Index:
-        """Return the index of a folder, and make it on first use."""
+        """Return the index for a folder, and make it on first use."""
         if root not in self.indexes:
             self.indexes[root] = index_of(root)
         return self.indexes[root]
 
     def _all_roots(self) -> Iterator[Path]:
-        """Yield all folders; the folder of the installed harness comes last."""
+        """Yield all folders; the installed harness's folder comes last."""
         yield from self.roots
         yield from filter(None, [installed_root()])
 
@@ -142,7 +142,7 @@ class Resolver:
         raise RecordRefused("bad_value", "harness.tasks", f"{where};{hint}" if hint else where)
 
     def add(self, path: Path) -> None:
-        """Add the task or the group of one file."""
+        """Add the task or group in one file."""
         document = read_document(path)
         name = document.get("task")
         if "class" not in document and "group" in document:
@@ -214,7 +214,7 @@ class Resolver:
         if index is not None and (kind == "task" or name in index.groups):
             return self._named(name, more, above)
         if kind == "group":
-            # For a group that is defined inside another group, the keys of the outer group count.
+            # For a group that is defined inside another group, the outer group's keys apply.
             return self._group(f"{group}::{name}", path, keys, over, above)
         if isinstance(given, str):
             raise RecordRefused("bad_value", "task", f"the group {group} has the member {name!r}, which does not exist")
@@ -273,7 +273,7 @@ def _parsed(data: bytes) -> dict[str, Any]:
 
 
 def _files(folder: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the path, size and time of every file that may be YAML; templates have no suffix."""
+    """Yield the path, size and modification time of every file that may be YAML; templates have no suffix."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=True):
@@ -285,7 +285,7 @@ def _files(folder: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _names(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the fields of the index; if several files define a name, use the first file."""
+    """Return the index's fields; if several files define a name, use the first file."""
     tasks: dict[str, str] = {}
     groups: dict[str, str] = {}
     tags: dict[str, set[str]] = {}
@@ -312,7 +312,7 @@ def _names(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _whole(path: str, found: Mapping[str, Mapping[str, Any]], above: tuple[str, ...]) -> dict[str, Any]:
-    """Return the entries of a file and its includes; ignore includes outside of the folder."""
+    """Return the entries of a file and its includes; ignore includes outside the folder."""
     if path not in found or path in above:
         return {}
     whole: dict[str, Any] = {}

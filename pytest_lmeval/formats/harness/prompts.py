@@ -1,4 +1,4 @@
-"""Make the example of a document: its few-shot examples, its prompt as text or chat, and its continuations."""
+"""Make the example for a document: its few-shot examples, its prompt as text or chat, and its continuations."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class Shots:
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Makes the examples of one task; few-shot examples depend on the rows before the example.
+    """Makes one task's examples; few-shot examples depend on the rows before the example.
 
     ``chat`` is ``off``, ``multiturn`` or ``single``. ``system`` is an instruction that precedes everything else. If
-    ``has_inputs`` is true, the choices are the inputs. ``own`` maps places to gate fields of single examples, and
-    ``missed`` maps places to targets that are not choices.
+    ``has_inputs`` is true, the choices are the inputs. ``own`` maps positions to gate fields of individual examples,
+    and ``missed`` maps positions to targets that are not choices.
     """
 
     config: Config
@@ -76,7 +76,7 @@ class Maker:
     missed: dict[int, Any] = field(default_factory=dict)
 
     def make(self, place: int) -> Example:
-        """Return the example of the row at ``place``; raise RecordRefused if the task cannot use the row."""
+        """Return the example for the row at ``place``; raise RecordRefused if the task cannot use the row."""
         try:
             return self._made(place)
         except ScoringError as error:  # raised by a function of the task
@@ -184,7 +184,7 @@ def _text_of(parts: Sequence[_Part]) -> str:
 def _messages_of(parts: Sequence[_Part], chat: str) -> tuple[Message, ...]:
     """Return a context as messages.
 
-    If ``chat`` is ``single``, join all turns except the beginning of the answer.
+    If ``chat`` is ``single``, concatenate all turns except the beginning of the answer.
     """
     messages = [message for message, _ in parts]
     if chat == "single":
@@ -204,7 +204,7 @@ def _turn(question: str, answer: str, prefix: str, delimiter: str, end: str) -> 
 
 
 def _joined(first: str, second: str, delimiter: str) -> str:
-    """Return both texts, joined by ``delimiter`` unless a text is empty or whitespace already separates them."""
+    """Return both strings, joined by ``delimiter`` unless one is empty or whitespace already separates them."""
     if not first or not second:
         return first or second
     return first + ("" if first[-1].isspace() or second[0].isspace() else delimiter) + second

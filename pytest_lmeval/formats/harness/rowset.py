@@ -23,7 +23,7 @@ _METHODS = (
 class Table(Sequence[Row]):
     """Rows in order, with the methods of ``datasets.Dataset`` that read them. Reading a row returns a copy.
 
-    ``first`` is the first split of the data, whose columns decide which columns of other splits have floats.
+    ``first`` is the data's first split, whose columns determine which columns of other splits have floats.
     """
 
     def __init__(self, rows: Iterable[Mapping[str, Any]], first: Table | None = None) -> None:
@@ -42,7 +42,7 @@ class Table(Sequence[Row]):
 
     @property
     def features(self) -> dict[str, Any]:
-        """The names of the columns, each mapped to None because its type is unknown."""
+        """The column names, each mapped to None because the column's type is unknown."""
         return dict.fromkeys(self.column_names)
 
     @property
@@ -92,7 +92,7 @@ class RowSet(Table):
 
     @classmethod
     def from_pandas(cls, frame: Any, preserve_index: bool | None = None, **_: Any) -> Self:
-        """Return the rows of a pandas DataFrame; a missing value becomes None, and a preserved index a column."""
+        """Return a pandas DataFrame's rows; a missing value becomes None, and a preserved index a column."""
         return cls(_arrow().Table.from_pandas(frame, preserve_index=preserve_index).to_pylist())
 
     def map(
@@ -168,7 +168,7 @@ class RowSet(Table):
 
 
 def _called_with(rows: RowSet, with_indices: bool) -> Iterator[tuple[Any, ...]]:
-    """Yield the arguments of a function for each row: the row and, if ``with_indices`` is true, the row's place."""
+    """Yield the arguments of a function for each row: the row and, if ``with_indices`` is true, the row's index."""
     return ((row, place) if with_indices else (row,) for place, row in enumerate(rows))
 
 

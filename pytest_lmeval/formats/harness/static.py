@@ -1,4 +1,4 @@
-"""Check the tasks of a folder without reading their data; import the tasks' modules only on request."""
+"""Check the tasks in a folder without reading their data; import the tasks' modules only on request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LOOK = 40
 
 @dataclass(frozen=True, slots=True)
 class StaticCheck:
-    """A task, its file, and the fault that prevents the task from running ("" for no fault).
+    """A task, its file, and the error that prevents the task from running ("" for none).
 
     ``needs`` lists the third-party packages that the task's functions import. ``has_code`` is true if the task has
     functions.
@@ -48,7 +48,7 @@ def is_harness_folder(folder: Path) -> bool:
 class FolderCheck:
     """The checks of a folder's tasks, by name.
 
-    ``modules`` maps each module with functions of the tasks to its import fault, or to None if it was not imported.
+    ``modules`` maps each module with functions of the tasks to its import error, or to None if it was not imported.
     ``misnamed`` contains the task files that the harness does not read because their names end in ``.yml``.
     """
 
@@ -62,7 +62,7 @@ def check_folder(
 ) -> FolderCheck:
     """Check every task in the folder; if ``trusts`` is given, import the function modules that it accepts.
 
-    Calls ``progress`` with the number of checked tasks and the number of all tasks.
+    Calls ``progress`` with the number of checked tasks and the total number of tasks.
     """
     index = index_of(folder)
     modules: dict[Path, str | None] = {}

@@ -33,7 +33,7 @@ def __getattr__(name: str) -> Any:
 
 
 def concatenate_datasets(parts: list[Any], **_: Any) -> RowSet:
-    """Return the rows of all parts, one after another."""
+    """Return all parts' rows, one after another."""
     return RowSet([row for part in parts for row in part])
 
 
@@ -86,7 +86,7 @@ Filter = BaseFilter
 
 
 class RegexFilter(BaseFilter):
-    """Extracts the match of a pattern from each response."""
+    """Extracts a pattern's match from each response."""
 
     def __init__(self, regex_pattern: str = NUMBER, group_select: int = 0, fallback: Any = "[invalid]") -> None:
         self.regex_pattern = regex_pattern

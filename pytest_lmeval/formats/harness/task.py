@@ -1,4 +1,4 @@
-"""A harness task: it makes the requests of each document, scores the answers, and aggregates the scores."""
+"""A harness task: it makes the requests for each document, scores the answers, and aggregates the scores."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ from pytest_lmeval.types import (
 )
 
 DETAILS = MEASURES
-"""The key of an example's details that has the values by metric and filter."""
+"""The key in an example's details for the values by metric and filter."""
 _SOURCES = "returned_by"
-"""The key of details that maps each unexpected name of a value to the metric whose function returned it."""
+"""The key in the details that maps each unexpected name of a value to the metric whose function returned it."""
 _DECIDES = "decides"
-"""The key of details that names the value which is the score, if a function returned no value of the metric."""
+"""The key in the details that names the value that is the score, if a function returned no value of the metric."""
 
 
 @dataclass(frozen=True, slots=True)
 class HarnessTask(Task):
-    """A task whose examples are the documents of a data set.
+    """A task whose examples are a data set's documents.
 
     In an example's ``metadata``, ``place`` is the number of its row, and ``pairs`` are the contexts and continuations.
     ``decisive`` names the metric and the filter that give the score. Content hashes include ``facts``. ``generation``
-    contains the fields of generation requests. ``missed`` maps places to targets that are not choices.
+    contains the fields of generation requests. ``missed`` maps positions to targets that are not choices.
     """
 
     name: str
@@ -104,7 +104,7 @@ class HarnessTask(Task):
 
     @property
     def needs(self) -> str:
-        """``loglikelihood``, or "" if the model generates texts."""
+        """``loglikelihood``, or "" if the model generates text."""
         return "" if self.config_of.output_type == "generate_until" else "loglikelihood"
 
     @property
@@ -129,7 +129,7 @@ class HarnessTask(Task):
         return self
 
     def requests(self, example: Example, prompt: Prompt) -> Sequence[Request]:
-        """Return the requests of one document, in the order in which metrics take the results."""
+        """Return the requests for one document, in the order in which metrics take the results."""
         kind, pairs = self.config_of.output_type, example.metadata["pairs"]
         of = (self.name, example.id)
         if kind == "generate_until":
@@ -166,7 +166,7 @@ class HarnessTask(Task):
         if decisive != self.decisive:
             details[_DECIDES] = decisive
         metrics = {shown(name): float(each) for name, each in values.items() if is_share(each)}
-        # The threshold of the example belongs to the expected metric.
+        # The example's threshold belongs to the expected metric.
         is_right = metric in RIGHT_OR_WRONG and decisive != self.decisive
         return replace(
             score,
@@ -192,7 +192,7 @@ class HarnessTask(Task):
         return first
 
     def _rules(self, metric: str, sources: Mapping[str, str]) -> tuple[str | FunctionRef, bool]:
-        """Return the aggregation of a metric, and True if higher values are better.
+        """Return a metric's aggregation, and True if higher values are better.
 
         ``sources`` maps unexpected names to their metrics.
         """
@@ -254,7 +254,7 @@ class HarnessTask(Task):
         return shown(self.decisive)
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return everything besides the prompt that affects the score: the task's keys and functions, and the pairs."""
+        """Return everything that affects the score except the prompt: the task's keys and functions, and the pairs."""
         return {**self.facts, "pairs": example.metadata["pairs"]}
 
     def unprompted(self, example: Example) -> Mapping[str, Any]:

@@ -33,7 +33,7 @@ def is_data(path: Path) -> bool:
 
 
 def rows_of_others(path: Path, data: bytes) -> str:
-    """Return why a JSONL file is probably data that a ``task_*.py`` opens by a computed path, or "".
+    """Return the reason why a JSONL file is probably data that a ``task_*.py`` opens by a computed path, or "".
 
     A file is probably data if no record has a field of task records, and a ``task_*.py`` is in its folder or a folder
     above.
@@ -79,7 +79,7 @@ def _named_below(folder: Path) -> Iterator[Path]:
                 found = find(text, folder)
             except RecordRefused:
                 continue
-            # Skip a folder that contains the Python file, because the folder has tasks, too.
+            # Skip a folder that contains the Python file, because that folder also contains tasks.
             if found is not None and not file.is_relative_to(found.resolve()):
                 yield found
 

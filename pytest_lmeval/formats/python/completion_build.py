@@ -1,4 +1,4 @@
-"""Build a run's task from a class over a data set, and report the faults of the class before any request."""
+"""Build a run's task from a class over a data set, and report the class's errors before any request."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _with_few_shots(kind: type[BaseTask[Any]], field: str, asked: int) -> BaseTa
 def build_completion_task(
     task: BaseTask[Any], module: TaskModule, line: int, source: TaskSource, registry: Registry
 ) -> CompletionTask:
-    """Return a run's task; raise RecordRefused, which names the class and the field, for the first fault."""
+    """Return a run's task; raise RecordRefused, which names the class and the field, for the first error."""
     task._folder = module.path.parent
     try:
         _check(task)

@@ -35,7 +35,7 @@ from pytest_lmeval.types import Completion, Example, Generate, Joined, Message, 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The data for scoring an example: its sample, its extras, and ``others``, the samples of a comparison."""
+    """The data for scoring an example: its sample, its extras, and ``others``, the samples in a comparison."""
 
     sample: Sample
     extras: Mapping[str, Any]
@@ -44,7 +44,7 @@ class Held:
 
 @dataclass(slots=True)
 class ExampleMaker:
-    """Makes examples from the samples of a task class."""
+    """Makes examples from a task class's samples."""
 
     task: BaseTask[Any]
     samples: Samples
@@ -163,11 +163,11 @@ class CompletionTask(Task):
             return measured(self.measures, self._predicted(example, responses), tools)
 
     def judges(self, example: Example) -> Sequence[str]:
-        """Return the ``MODEL_KEY`` of each metric that asks a judge, or "" for the judge of the run."""
+        """Return the ``MODEL_KEY`` of each metric that asks a judge, or "" for the run's judge."""
         return [measure.judge.MODEL_KEY for measure in self.measures if measure.judge is not None]
 
     def judge_requests(self, example: Example, responses: Sequence[Response]) -> Sequence[Generate] | None:
-        """Return the first question of each metric that asks the run's judge."""
+        """Return the first question from each metric that asks the run's judge."""
         asking = [measure.judge for measure in self.measures if measure.judge and not measure.judge.MODEL_KEY]
         if not asking:
             return None
@@ -175,7 +175,7 @@ class CompletionTask(Task):
         return [question(metric, answer).first for metric in asking]
 
     def threshold(self, example: Example) -> float | None:
-        """Return the ``THRESHOLD`` of the class, by default the first metric's threshold."""
+        """Return the class's ``THRESHOLD``, by default the first metric's threshold."""
         own = self.task.THRESHOLD
         return self.measures[0].metric.threshold if own is None else own
 
@@ -194,7 +194,7 @@ class CompletionTask(Task):
         names = [measure.name for measure in self.measures]
         completions = _options(held.sample)
         content = {"metrics": names, "context": json_of(held.extras), "completions": completions, "code": self.code}
-        # Earlier versions divided by bytes, and joined messages differently.
+        # Earlier versions divided by bytes, and concatenated messages differently.
         normalised = {"normalised_by": "characters"} if "accuracy_norm_loglikelihood" in names else {}
         judged = {measure.name: measure.judge.prompt_hash for measure in self.measures if measure.judge is not None}
         return {**content, "text": "joined", **normalised, **({"judged": judged} if judged else {})}
@@ -244,7 +244,7 @@ def _details(options: Ranked, chosen: int) -> dict[str, Any]:
 
 
 def json_of(value: Any) -> Any:
-    """Return ``value`` as JSON; a value that JSON cannot hold becomes the name of its type."""
+    """Return ``value`` as JSON; a value that JSON cannot represent becomes its type's name."""
     return json.loads(json.dumps(value, default=lambda other: type(other).__name__, skipkeys=True))
 
 

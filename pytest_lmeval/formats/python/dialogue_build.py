@@ -33,7 +33,7 @@ def trains_only(kind: type[Task]) -> bool:
 def build_dialogue_task(
     task: Task, name: str, module: TaskModule, line: int, source: TaskSource
 ) -> DialogueTask | MixtureTask:
-    """Return a run's task; raise RecordRefused, which names the class and the field, for the first fault."""
+    """Return a run's task; raise RecordRefused, which names the class and the field, for the first error."""
     if isinstance(task, TaskSequence):
         return _mixture(task, name, module, line, source)
     kind = type(task).__name__
@@ -77,7 +77,7 @@ def _of_subjects(
         try:
             subject = maker(index).category
         except RecordRefused:
-            subject = ""  # keep the example: the later check reports the fault
+            subject = ""  # keep the example: the later check reports the error
         names.add(subject)
         if not subject or subject in asked:
             kept.append(index)
@@ -93,7 +93,7 @@ def _mixture(task: TaskSequence, name: str, module: TaskModule, line: int, sourc
     ]
     parts = [Part(part.name, part, part.examples.at) for part in built]
     left = [frozenset(part.examples.indices) for part in built]
-    # Convert places in the view of a part to places in its data, some of which --lm-subject may have removed.
+    # Convert positions in a part's view to positions in its data, some of which --lm-subject may have removed.
     places = [(part, task.tasks[part].indices[view]) for part, view in (task.order[index] for index in task.indices)]
     order = [(part, place) for part, place in places if place in left[part]]
     mixed = mixture_task(name, source.path, _sha256(task, module), parts, order, line)

@@ -30,7 +30,7 @@ _ROLES = frozenset({"system", "user", "assistant"})
 
 @dataclass(slots=True)
 class DialogueMaker:
-    """Makes examples from the conversations of a task."""
+    """Makes examples from a task's conversations."""
 
     task: Dialogues
     line: int
@@ -148,8 +148,8 @@ class DialogueTask(Task):
     def unprompted(self, example: Example) -> Mapping[str, Any]:
         """Return the fields of :meth:`scoring` and the answer, with a hash of the code without ``get_example``.
 
-        If turns have further keys, or values are not JSON, the hash covers all code, since only equal code guarantees
-        equal conversations.
+        If turns have additional keys, or values are not JSON, the hash covers all code, since only equal code
+        guarantees equal conversations.
         """
         *asked, answer = self.held[example.id]["messages"]
         rest = {key: value for key, value in self.held[example.id].items() if key != "messages"}

@@ -41,7 +41,7 @@ class Examples(Sequence[Example]):
 
     @property
     def indices(self) -> Sequence[int]:
-        """The places of the examples in the data, in order."""
+        """The positions of the examples in the data, in order."""
         return self._indices
 
     def at(self, index: int) -> Example:
@@ -58,8 +58,8 @@ class Examples(Sequence[Example]):
     def check(self, used: Callable[[int], Sequence[int]] = range) -> list[RecordError]:
         """Make the examples that a run uses; drop the examples that cannot be made, and return their errors.
 
-        ``used`` takes the number of examples and returns the places to use. After a drop, the method calls ``used``
-        again. Equal errors become one error, which counts the examples.
+        ``used`` takes the number of examples and returns the positions to use. After dropping examples, the method
+        calls ``used`` again. Equal errors become one error, which counts the examples.
         """
         faults: dict[tuple[str, str, str], list[str]] = {}
         while refused := self._refused([self._indices[place] for place in used(len(self._indices))]):
@@ -84,7 +84,7 @@ class Examples(Sequence[Example]):
 
 
 def id_of(given: object, index: int, subject: str = "") -> str:
-    """Return the id of an item, by default its ``subject`` (or ``ex``) and its place."""
+    """Return the id of an item, by default its ``subject`` (or ``ex``) and its position."""
     if given is None:
         return f"{subject or 'ex'}-{index}"
     if is_whole(given):

@@ -1,4 +1,4 @@
-"""The items of a task class, subject by subject, each with its splits.
+"""A task class's items, subject by subject, each with its splits.
 
 A class with its own loader puts the data into ``self.dataset``.
 """
@@ -20,13 +20,13 @@ from pytest_lmeval.tasks.base import NO_SUBJECT, BaseTask
 from pytest_lmeval.tasks.faults import called
 from pytest_lmeval.tasks.prompts import ItemSplits, Others
 
-# The seed of eval-framework, so that a class that shuffles while it loads gets the same order.
+# The seed of eval-framework, so that a class that shuffles while it loads produces the same order.
 _SEED = 42
 
 
 @dataclass(frozen=True, slots=True)
 class ItemIndex:
-    """The place of an item: its subject (``""`` if unknown) and its ``index`` in the subject's split.
+    """An item's position: its subject (``""`` if unknown) and its ``index`` in the subject's split.
 
     ``own_splits`` is the subject's name if the data have separate splits for each subject, else ``""``.
     """
@@ -88,7 +88,7 @@ class Items(Sequence[ItemIndex]):
         return rows if len(self._of[key]) == len(rows) else _Chosen(rows, self._of[key])
 
     def twin(self, splits: Splits, split: str, index: int) -> int | None:
-        """Return the place of item ``index`` in another split, or None; a class may make two splits from one file."""
+        """Return the position of item ``index`` in another split, or None; a class may use one file for two splits."""
         rows = splits[split]
         if id(rows) not in self._rows:
             self._rows[id(rows)] = rows.by_identity()
@@ -111,7 +111,7 @@ class Drawn(ItemSplits):
         self._place = place
 
     def named(self, row: Row) -> Row:
-        """Return a copy of ``row`` with the subject of the item."""
+        """Return a copy of ``row`` with the item's subject."""
         return self._items.named(row, self._place)
 
     def __getitem__(self, name: str) -> Sequence[Row]:
@@ -134,7 +134,7 @@ class Drawn(ItemSplits):
 
 
 class _Chosen(Sequence[Row]):
-    """A selection of rows, without copies."""
+    """A selection of rows that does not copy them."""
 
     def __init__(self, rows: Rows, indices: Sequence[int]) -> None:
         self._rows = rows
@@ -149,7 +149,7 @@ class _Chosen(Sequence[Row]):
         return self._rows[self._indices[index]]
 
     def place(self, index: int) -> int:
-        """Return the place in this selection of the row at ``index`` of all rows."""
+        """Return the position in this selection of the row at ``index`` of all rows."""
         return bisect_left(self._indices, index)
 
 

@@ -36,7 +36,7 @@ _NOT_TRUSTED = (
 
 
 def load(source: TaskSource, registry: Registry) -> LoadedFile:
-    """Return the tasks of a Python file and the faults in it, each with its class and field."""
+    """Return the tasks in a Python file and the errors in it, each with its class and field."""
     path = source.path.absolute()
     if not source.options.trusts(path):
         return LoadedFile((), [RecordError(1, None, "bad_value", "_file", _NOT_TRUSTED)])
@@ -112,7 +112,7 @@ class _ModuleLoader:
 class _Found:
     """A class or an instance that is a task.
 
-    ``label`` is the name of the class, and ``line`` is the line of the definition.
+    ``label`` is the class's name, and ``line`` is the line of its definition.
     """
 
     label: str
@@ -122,10 +122,10 @@ class _Found:
 
 
 def _find_tasks(file: TaskModule) -> list[_Found]:
-    """Return the tasks of a task file; raise RecordRefused if ``TASKS`` is not a list of tasks.
+    """Return a task file's tasks; raise RecordRefused if ``TASKS`` is not a list of tasks.
 
     If the file defines a list ``TASKS``, only its entries are tasks. Otherwise, the tasks are the instances in
-    variables, and the classes of the file that have no instance and are not helpers. Helpers are abstract classes,
+    variables, and the classes in the file that have no instance and are not helpers. Helpers are abstract classes,
     completion tasks without a ``NAME``, and conversation base classes that lack a method. Names that begin with an
     underscore, conversations for training only, and mixtures that contain them, are not tasks either.
     """

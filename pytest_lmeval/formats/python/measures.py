@@ -24,7 +24,7 @@ from pytest_lmeval.types import Generate, Message, Metric, Score
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A prediction, the other inputs of metrics, and the names of the task and the example.
+    """A prediction, the metrics' other inputs, and the names of the task and the example.
 
     ``raw`` is the text before post-processing.
     """
@@ -73,7 +73,7 @@ def question(metric: LLMJudgeScore, answer: Scored) -> Question:
 
 
 def judged(metric: LLMJudgeScore, answer: Scored, tools: Tools) -> Score:
-    """Return the judge's score; raise ScoringError if neither of two replies can be read."""
+    """Return the judge's score; raise ScoringError if neither of its two replies can be read."""
     try:
         reply = consult(judge_of(tools.judge, metric.MODEL_KEY), question(metric, answer))
     except AdapterError as error:
@@ -100,7 +100,7 @@ class Measure:
 
     ``check`` raises RecordRefused for a context that the metric cannot score. If ``judge`` is set, a judge gives the
     score. ``of_loglikelihoods`` scores the log-probabilities of all completions. ``of_answer`` scores a
-    ``JudgedAnswer``, or returns None. If ``compares`` is true, the most probable sample of an item decides.
+    ``JudgedAnswer``, or returns None. If ``compares`` is true, an item's most probable sample decides the score.
     """
 
     metric: Metric
@@ -132,7 +132,7 @@ def resolve(metrics: object, registry: Registry) -> tuple[Measure, ...]:
 
 
 def measured(measures: Sequence[Measure], answer: Scored, tools: Tools) -> Score:
-    """Return the score of the first measure that applies; any other measures that apply give further metrics.
+    """Return the score of the first measure that applies; any other measures that apply give additional metrics.
 
     The details and the usage include all judges.
     """

@@ -63,8 +63,8 @@ def load_module(path: Path, data: bytes) -> TaskModule:
 
 
 def _module(path: Path) -> ModuleType:
-    # Each folder gets its own package, so that files with the same name in two folders are two modules. Relative
-    # imports then work without the folder on sys.path, where it could hide installed modules.
+    # Each folder has its own package, so that files with the same name in two folders are two modules. Relative imports
+    # then work without the folder on sys.path, where it could hide installed modules.
     package = f"lmeval_tasks_{hashlib.sha256(str(path.parent).encode()).hexdigest()[:16]}"
     if package not in sys.modules:
         parent = ModuleType(package)
@@ -73,7 +73,7 @@ def _module(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"{package}.{path.stem}", path)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
-    # Dataclasses and pickle look up the module of a class by name.
+    # Dataclasses and pickle look up a class's module by name.
     sys.modules[spec.name] = module
     return module
 

@@ -1,6 +1,6 @@
 """The samples that a task class makes from its items, by default one per item.
 
-If a metric compares two samples of an item, the conversation of the right sample must make its text more probable.
+If a metric compares two samples of an item, the right sample's conversation must make its text more probable.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SEED = 1234
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """The samples of a task, and the subject of each example ("" for none).
+    """A task's samples, and each example's subject ("" for none).
 
     ``group(number)`` returns the samples that make up one example; it raises RecordRefused if the class cannot make
     them.
@@ -49,7 +49,7 @@ def of_items(task: BaseTask[Any], items: Items) -> Samples:
 
 
 def _decided(groups: Sequence[tuple[str, tuple[Sample, ...] | RecordRefused]]) -> Samples:
-    """Return the samples of ``groups``, each a subject with its samples or with the fault that prevents them."""
+    """Return the samples of ``groups``, each a subject with its samples or with the error that prevents them."""
 
     def group(number: int) -> tuple[Sample, ...]:
         found = groups[number][1]
@@ -82,7 +82,7 @@ def created(task: BaseTask[Any], items: Items, *, together: bool) -> Samples:
 
 
 def iterated(task: BaseTask[Any]) -> Samples:
-    """Return the samples of an overridden ``iterate_samples``."""
+    """Return the samples from an overridden ``iterate_samples``."""
     field = f"{type(task).__name__}.iterate_samples"
     task.rnd = random.Random(SEED)
     samples = called(field, lambda: _checked(field, list(task.iterate_samples())))
@@ -161,7 +161,7 @@ def pair_requests(group: Sequence[Sample], prompt: Prompt, task: str, example: E
 
 
 def pairs_of(group: Sequence[Sample]) -> list[tuple[str, str]]:
-    """Return the context and the continuation of each sample."""
+    """Return each sample's context and continuation."""
     return [(joined(sample.messages), str((sample.possible_completions or ("",))[0])) for sample in group]
 
 

@@ -37,7 +37,7 @@ _ROLE_NAMES = ("prompt", "data or rows", "metric")
 
 
 def load(source: TaskSource, registry: Registry) -> LoadedFile:
-    """Return the tasks of a YAML file, or its errors.
+    """Return a YAML file's tasks, or its errors.
 
     A file without a task's keys is an error only if the command line names the file. A file that cannot be parsed is an
     error if it reads like a task, or if the command line names the file or its folder. A misspelt root key is an error
@@ -107,7 +107,7 @@ def _meant(word: str, keys: Iterable[str] = ROOT_KEYS) -> str:
 
 
 def _nearly_data_file(words: Collection[str]) -> str:
-    """Return a sentence about ``words`` if they lack at most one key of a data file, else ""."""
+    """Return a sentence about ``words`` if at most one key of a data file is missing from them, else ""."""
     lacking = [number for number, role in enumerate(ROLES) if role.isdisjoint(words)]
     if not lacking:
         return "it has the keys of a data file, and others"

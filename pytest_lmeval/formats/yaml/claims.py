@@ -1,4 +1,4 @@
-"""Recognise the YAML files of tasks and data sets by a quick search of their bytes."""
+"""Recognize the YAML files of tasks and data sets by a quick search of their bytes."""
 
 from __future__ import annotations
 

@@ -20,9 +20,9 @@ def read_configs(path: Path) -> tuple[Mapping[str, Any], ...]:
     """Return one mapping for each run of the tasks; raise UsageError for an invalid file.
 
     The file is a mapping of parameters to values, or a list of such mappings. In each mapping, ``name`` is a suffix for
-    task names, after an ``@``. In a list, the default name is the element's number, from 1. ``tasks`` maps the key of a
-    task to values for that task, which take precedence. Each returned mapping has the keys ``name``, ``values`` and
-    ``tasks``.
+    task names, after an ``@``. In a list, the default name is the element's number, counted from 1. ``tasks`` maps a
+    task's key to values for that task, which take precedence. Each returned mapping has the keys ``name``, ``values``
+    and ``tasks``.
     """
     from pytest_lmeval.formats.yaml.parse import read_yaml
 

@@ -1,4 +1,4 @@
-"""A YAML file as plain values, with the place of each value and the included files."""
+"""A YAML file as plain values, with each value's position and the included files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Location(NamedTuple):
 
 
 class YamlFault(Exception):
-    """A fault that makes a YAML file unreadable, with its place."""
+    """An error that makes a YAML file unreadable, with its position."""
 
     def __init__(self, place: Location, detail: str) -> None:
         super().__init__(detail)
@@ -78,8 +78,8 @@ def _read(file: Path, name: str) -> bytes:
 class YamlDocument(dict[str, Any]):
     """The mapping at the root of a YAML file.
 
-    ``places`` maps the path of every key and list element to its place. ``includes`` maps the path of each ``!include``
-    to the included file.
+    ``places`` maps the path of every key and list element to its position. ``includes`` maps the path of each
+    ``!include`` to the included file.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class YamlDocument(dict[str, Any]):
         self.includes = dict(includes or {})
 
     def place(self, keys: Sequence[str | int]) -> Location:
-        """Return the place of the key at the end of ``keys``, or of its nearest existing parent."""
+        """Return the position of the key at the end of ``keys``, or of its nearest existing parent."""
         path = tuple(keys)
         while path and path not in self.places:
             path = path[:-1]
@@ -106,7 +106,7 @@ def line_in(document: Mapping[str, Any], keys: Sequence[str | int]) -> int:
 
 
 def line_of(document: Mapping[str, Any], field: str) -> int:
-    """Return the line of a field in the notation of messages, such as ``mixture.tasks[0]``."""
+    """Return the line of a field in the notation used in messages, such as ``mixture.tasks[0]``."""
     return line_in(document, keys_of(field))
 
 

@@ -1,8 +1,8 @@
-"""Parse YAML into plain values with their places.
+"""Parse YAML into plain values with their positions.
 
-Values are mappings with text keys, lists, text, numbers, booleans and null. The only tag is ``!include``. The module
-refuses merge keys, and aliases that make a document much larger than its text. PyYAML produces the events, and this
-module interprets them.
+Values are mappings with string keys, lists, strings, numbers, booleans and null. The only tag is ``!include``. The
+module refuses merge keys, and aliases that make a document much larger than its text. PyYAML produces the events, and
+this module interprets them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def syntax_fault(data: bytes) -> YamlFault | None:
-    """Return the fault that makes ``data`` invalid YAML, or None.
+    """Return the error that makes ``data`` invalid YAML, or None.
 
     A result of None does not mean that :func:`parse_yaml` accepts the data. The function does not check data that are
     too large for a task file.

@@ -1,7 +1,7 @@
 """Convert published data sets to task files, and their recorded outputs to recordings for the replay adapter.
 
 To add a kind, write a function ``(source, destination) -> list of files``, and add it to ``KINDS``. Each function
-raises UsageError for a source of another form, and for a file in ``destination`` that it would replace.
+raises UsageError for a source in any other format, and for a file in ``destination`` that it would replace.
 """
 
 from __future__ import annotations

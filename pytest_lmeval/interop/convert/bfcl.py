@@ -35,9 +35,9 @@ class NoCounterpartError(ValueError):
 
 
 def convert_bfcl(source: Path, destination: Path) -> list[Path]:
-    """Write ``NAME.jsonl`` for the published file ``source``, and ``NAME.left_out.txt`` for records that it leaves out.
+    """Write ``NAME.jsonl`` for the published file ``source``, and ``NAME.left_out.txt`` for the records left out.
 
-    Answers come from the records, or from the file of the same name in the subfolder ``possible_answer``. Omit and
+    Answers come from the records, or from the file with the same name in the subfolder ``possible_answer``. Omit and
     count the records of a kind without a counterpart, and the records with an empty list of functions. Raises
     UsageError if no record has a counterpart.
     """
@@ -92,7 +92,7 @@ def _record(source: Path, place: str, record: Mapping[str, Any], answers: Mappin
 
 
 def _prompt(record: Mapping[str, Any], place: str) -> str:
-    """Return the question; a blank line joins several messages."""
+    """Return the question; blank lines separate several messages."""
     turns = _of(record, "question", list, place)
     if len(turns) != 1:
         raise NoCounterpartError(f"with several turns: {_STATEFUL}")
@@ -113,7 +113,7 @@ def _tool(function: Any, place: str) -> dict[str, Any]:
 
 
 def _named(name: str) -> str:
-    # Chat interfaces do not allow a dot in the name of a function.
+    # Chat interfaces do not allow dots in function names.
     return name.replace(".", "_")
 
 
@@ -130,7 +130,7 @@ def _schema(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _call(truth: Any, tools: Sequence[dict[str, Any]], place: str) -> dict[str, Any]:
-    """Return the expected call of ``{NAME: {ARGUMENT: [VALUE, ...]}}``; an empty text marks an optional argument.
+    """Return the expected call of ``{NAME: {ARGUMENT: [VALUE, ...]}}``; an empty string marks an optional argument.
 
     If the tool's schema forbids a published value, widen the schema, because the published value is right.
     """
@@ -163,7 +163,7 @@ def _widened(schema: dict[str, Any], values: Sequence[Any]) -> dict[str, Any]:
 
 
 def _alternatives(values: Sequence[Any], schema: Mapping[str, Any]) -> list[Any]:
-    """Return all right values; an object lists the values of each key, with an empty text for an optional key."""
+    """Return all right values; an object lists the values of each key, with an empty string for an optional key."""
     of_objects = schema.get("type") == "array" and schema.get("items", {}).get("type") == "object"
     found: list[Any] = []
     for value in values:

@@ -11,7 +11,7 @@ from pytest_lmeval.errors import UsageError
 from pytest_lmeval.interop.files import NewFiles, encode_lines, read_records, read_table, text_of
 
 _INSTRUCTION = "Answer with the letter of the right option, and nothing else."
-# The rule that extracts the answer knows these letters.
+# The rule that extracts the answer recognizes these letters.
 _LETTERS = "ABCDE"
 _Read = Callable[[Mapping[str, Any], str], tuple[str, Sequence[str], int]]
 
@@ -44,8 +44,8 @@ def convert_mmlu(source: Path, destination: Path) -> list[Path]:
 def convert_truthfulqa(source: Path, destination: Path) -> list[Path]:
     """Write ``truthfulqa.jsonl`` from ``TruthfulQA.csv``, each question with two answers; return its path.
 
-    A row has ``Question``, ``Best Answer`` and ``Best Incorrect Answer``. A hash of the question decides which of the
-    two answers is A.
+    A row has ``Question``, ``Best Answer`` and ``Best Incorrect Answer``. A hash of the question determines which of
+    the two answers is A.
     """
     return _convert("truthfulqa", _truthfulqa, read_table(source), destination)
 

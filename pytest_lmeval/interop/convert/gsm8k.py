@@ -51,14 +51,14 @@ def _task_record(example_id: str, record: dict[str, Any], place: str) -> dict[st
 
 
 def _answer_key(record: dict[str, Any]) -> str:
-    """Return the key of the right answer; a file with recorded solutions uses a different key."""
+    """Return the right answer's key; a file with recorded solutions uses a different key."""
     return "answer" if isinstance(record.get("answer"), str) and "ground_truth" not in record else "ground_truth"
 
 
 def _solutions(record: dict[str, Any], models: dict[str, Any] | None, place: str) -> dict[str, str]:
-    """Return the solution of each model.
+    """Return each model's solution.
 
-    ``models`` contains the models of the first line, and is None for the first line itself.
+    ``models`` contains the first line's models, and is None for the first line itself.
     """
     named = {key: value for key, value in record.items() if key not in ("question", _answer_key(record))}
     for model, value in named.items():

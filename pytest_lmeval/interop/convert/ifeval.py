@@ -46,9 +46,9 @@ class Given:
         return [f"(?:{word})" for word in self.of(key, list)]
 
     def times(self, part: str, number: str, relation: str = "") -> str:
-        """Return a pattern for texts that contain ``part`` as often as the arguments demand."""
+        """Return a pattern for text that contains ``part`` as often as the arguments require."""
         count, how = self.of(number, int), self.of(relation, str) if relation else "at least"
-        # The text before each match holds no other match, so there is only one way to count.
+        # The text before each match contains no other match, so there is only one way to count.
         return _related(self, rf"(?:(?:(?!{part}).)*{part}){{{count}}}", how)
 
 

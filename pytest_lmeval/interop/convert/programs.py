@@ -39,7 +39,7 @@ def _humaneval(record: dict[str, Any], place: str) -> tuple[dict[str, Any], str]
 
 
 def convert_mbpp(source: Path, destination: Path) -> list[Path]:
-    """Write ``mbpp.jsonl`` and the solutions of the data set as ``canonical.replay.jsonl``; return the two paths.
+    """Write ``mbpp.jsonl`` and the data set's solutions as ``canonical.replay.jsonl``; return the two paths.
 
     ``source`` is ``mbpp.jsonl``; each line has ``task_id``, ``text``, ``code``, ``test_setup_code`` and ``test_list``.
     The prompt shows all tests, since the tests name the function.
@@ -105,9 +105,9 @@ def _write_programs(
 
 
 def _program_task(id: str, prompt: str, tests: str, entry_point: str) -> dict[str, Any]:
-    """Return the record of a task whose answer is a program.
+    """Return the record for a task whose answer is a program.
 
-    The tests decide the score, so the target is only a placeholder.
+    The tests determine the score, so the target is only a placeholder.
     """
     extras = {"tests": tests, "entry_point": entry_point}
     return {"id": id, "prompt": prompt, "targets": ["check"], "metric": "code_exec", "extras": extras}

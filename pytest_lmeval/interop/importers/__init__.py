@@ -1,4 +1,4 @@
-"""Import the files of other tools for ``lmeval import KIND``.
+"""Import other tools' files for ``lmeval import KIND``.
 
 To add a kind, write a module with a function ``bring_in(source, destination) -> Imported``, and add it to ``KINDS``.
 """
@@ -21,8 +21,8 @@ __all__ = ["KINDS", "Imported", "Importer", "Kind", "Remark", "importer"]
 class Remark:
     """A part of the source that has no counterpart in this package, or has a different meaning.
 
-    ``file`` and ``line`` are the part's place, ``what`` is its name in the source, and ``why`` gives the reason and a
-    remedy.
+    ``file`` and ``line`` are the part's location, ``what`` is its name in the source, and ``why`` gives the reason and
+    a remedy.
     """
 
     file: str
@@ -44,7 +44,7 @@ class Imported:
     next_steps: Sequence[str] = ()
 
     def listed(self) -> Iterator[str]:
-        """Yield a line for each remark, ordered by place."""
+        """Yield a line for each remark, ordered by location."""
         yield from (f"left out: {remark}" for remark in _sorted(self.left_out))
         yield from (f"differs: {remark}" for remark in _sorted(self.differs))
 
@@ -58,7 +58,7 @@ Importer = Callable[[Path, Path], Imported]
 
 
 class Kind(NamedTuple):
-    """The source and destination of a kind, as the command's help shows them, and the module with ``bring_in``."""
+    """A kind's source and destination, as the command's help shows them, and the module with ``bring_in``."""
 
     source: str
     destination: str
@@ -81,7 +81,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 def importer(name: str) -> Importer:
-    """Import the module of a kind, and return its function."""
+    """Import a kind's module, and return its function."""
     function: Importer = import_module(f"pytest_lmeval.interop.importers.{KINDS[name].module}").bring_in
     return function
 

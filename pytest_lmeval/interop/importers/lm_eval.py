@@ -1,4 +1,4 @@
-"""Turn a folder that lm-evaluation-harness wrote with ``--log_samples`` into the ledger of a run.
+"""Turn a folder that lm-evaluation-harness wrote with ``--log_samples`` into a run's ledger.
 
 The ledger contains the harness's aggregates and standard errors.
 """
@@ -57,7 +57,7 @@ class _Run:
 
     @property
     def model(self) -> str:
-        """The name of the model, or of its class if the command gave no name."""
+        """The model's name, or its class's name if the command gave none."""
         config = dict(self.facts.get("config") or {})
         named = _MODEL.search(str(config.get("model_args") or ""))
         return str(self.facts.get("model_name") or (named[1] if named else config.get("model")) or "")
@@ -65,7 +65,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _OutputTask:
-    """A task of the harness: the keys that a results file records, and the name of the model."""
+    """A harness task: the keys that a results file records, and the model's name."""
 
     name: str
     config: _Fields
@@ -74,7 +74,7 @@ class _OutputTask:
     adapter: str
 
     def decisive(self, first: _Fields) -> str:
-        """Return the first metric and the first filter, which decide, as in a task that this package runs."""
+        """Return the first metric and filter, which determine the score, as in a task that this package runs."""
         listed = [each.get("metric") for each in self.config.get("metric_list") or () if isinstance(each, dict)]
         metric = next((name for name in listed if name in first["metrics"]), first["metrics"][0])
         return f"{metric},{first['filter']}"
@@ -85,7 +85,7 @@ class _OutputTask:
 
 
 def bring_in(source: Path, destination: Path) -> Imported:
-    """Return the ledger of the runs in ``source``, a folder or one results file; raise UsageError for bad files."""
+    """Return the ledger of the runs in ``source``, a folder or one results file; raise UsageError for invalid files."""
     runs = _read_outputs(source)
     results: list[ExampleResult] = []
     infos: dict[str, TaskInfo] = {}
@@ -129,7 +129,7 @@ def _task(run: _Run, name: str) -> _OutputTask:
 
 
 def _aggregates(task: _OutputTask, found: _Fields, asked: int) -> _Fields:
-    """Return the metrics of a task in the form of :class:`~pytest_lmeval.formats.harness.task.HarnessTask`."""
+    """Return a task's metrics in the form of :class:`~pytest_lmeval.formats.harness.task.HarnessTask`."""
     # A null was NaN; the board lists the metric without a value.
     numbers = {
         key: value
@@ -174,7 +174,7 @@ def _number(value: object) -> float | None:
 
 
 def _results_of(task: _OutputTask, samples: Sequence[_Sample]) -> list[ExampleResult]:
-    """Return a result for each document, in order; raise UsageError, which names the faulty line."""
+    """Return a result for each document, in order; raise UsageError, which names the invalid line."""
     documents: dict[int, dict[str, _Sample]] = {}
     for place, sample in samples:
         missing = [key for key in _NEEDED if key not in sample]
@@ -223,12 +223,12 @@ def _result(task: _OutputTask, samples: Sequence[_Sample]) -> ExampleResult:
 
 
 def _listed(given: Any) -> list[Any]:
-    """Return the values of a mapping, or the elements of a list, which versions before 0.4.3 wrote."""
+    """Return a mapping's values, or the elements of a list, which versions before 0.4.3 wrote."""
     return [*given.values()] if isinstance(given, Mapping) else [*given]
 
 
 def _answers(responses: Sequence[Any], asked: Sequence[Sequence[Any]]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the details of log-likelihoods, or the generated texts."""
+    """Return the details of log-likelihoods, or the generated text."""
     if len(asked[0]) == 2 and isinstance(asked[0][1], Mapping):
         return {}, tuple(map(str, responses[0]))
     given = [_log_prob(response[0]) for response in responses]
@@ -256,7 +256,7 @@ def _targets(sample: _Fields, asked: Sequence[Sequence[Any]], config: _Fields) -
 
 
 def _read_outputs(source: Path) -> list[_Run]:
-    """Return the runs in a folder, or the run of one ``results_*.json``; raise UsageError for bad or mixed files."""
+    """Return the runs in a folder, or one ``results_*.json``'s run; raise UsageError for invalid or mixed files."""
     paths = [source] if source.is_file() else sorted(source.rglob("results_*.json")) or sorted(source.rglob(_OLDEST))
     if not paths:
         raise UsageError(f"{source}: no results_*.json; expected a folder that lm_eval wrote with --output_path")
@@ -309,7 +309,7 @@ def _results(path: Path) -> dict[str, Any]:
 
 
 def _samples(path: Path, task: str, facts: _Fields) -> list[_Sample]:
-    """Return the samples of a task; raise UsageError if documents of the run are missing."""
+    """Return a task's samples; raise UsageError if documents of the run are missing."""
     records = _of_list(path) if path.read_bytes()[:1] == b"[" else read_records(path, from_python=True)
     found = list(_completed(records, facts["configs"][task] or {}))
     documents = {str(sample.get("doc_id")) for _, sample in found}

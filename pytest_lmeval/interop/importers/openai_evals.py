@@ -56,7 +56,7 @@ def bring_in(source: Path, destination: Path) -> Imported:
 
 
 class _Unread(Exception):
-    """The reason that an eval has no counterpart."""
+    """The reason why an eval has no counterpart."""
 
 
 def _kind_and_args(spec: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
@@ -86,7 +86,7 @@ def _samples_path(source: Path, args: Mapping[str, Any]) -> Path:
 def _add_files(
     files: NewFiles, name: str, samples: Path, kind: str, args: Mapping[str, Any], left: list[Remark]
 ) -> list[tuple[str, str]]:
-    """Add the files of an eval; return ``(expected, used)`` for each name that another eval took."""
+    """Add an eval's files; return ``(expected, used)`` for each name that another eval took."""
     groups: dict[tuple[Any, ...], list[_Sample]] = {}
     for place, record in read_records(samples):
         try:

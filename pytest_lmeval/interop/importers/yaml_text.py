@@ -1,4 +1,4 @@
-"""Write plain values as readable YAML: identifiers without quotes, multi-line texts as blocks, others in quotes."""
+"""Write plain values as readable YAML: identifiers without quotes, multi-line strings as blocks, others in quotes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write a run in the formats of other tools for ``lmeval publish KIND``.
+"""Write a run in other tools' formats for ``lmeval publish KIND``.
 
 To add a kind, write a module with a function ``render(run, about) -> bytes``, and add it to ``KINDS``.
 """
@@ -18,7 +18,7 @@ __all__ = ["KINDS", "About", "Publisher", "publisher"]
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Facts about a run that its ledger lacks: the public name of its model, and who ran it."""
+    """Facts about a run that its ledger lacks: its model's public name, and who ran it."""
 
     model_id: str = ""
     organization: str = ""
@@ -34,13 +34,13 @@ KINDS: Mapping[str, str] = {
 
 
 def publisher(name: str) -> Publisher:
-    """Import the module of a kind, and return its function."""
+    """Import a kind's module, and return its function."""
     function: Publisher = import_module(f"pytest_lmeval.interop.publish.{name}").render
     return function
 
 
 def epoch_seconds(run: RunFile) -> int:
-    """Return the start of a run in seconds since 1970, UTC; raise UsageError if the file has no valid start."""
+    """Return a run's start in seconds since 1970, UTC; raise UsageError if the file has no valid start."""
     try:
         return int(datetime.fromisoformat(run.timestamp).timestamp())
     except ValueError:

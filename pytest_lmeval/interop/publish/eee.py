@@ -1,4 +1,4 @@
-"""Write the scores of a run as a record of Every Eval Ever (https://github.com/evaleval/every_eval_ever)."""
+"""Write a run's scores as a record of Every Eval Ever (https://github.com/evaleval/every_eval_ever)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
 def render(run: RunFile, about: About) -> bytes:
     """Return the record with a result for each metric of each task; raise UsageError for an incomplete run.
 
-    The score of a task is a proportion from 0 to 1. If the task reported the metric's own value, with direction and
+    A task's score is a proportion from 0 to 1. If the task reported the metric's own value, with its direction and
     standard error, the result is that value. Unknown bounds are null; an unknown direction means higher is better.
     """
     if not run.complete:

@@ -1,4 +1,4 @@
-"""Write the scores of examples as ``gen_ai.evaluation.result`` events, in the JSON of OTLP's logs.
+"""Write examples' scores as ``gen_ai.evaluation.result`` events, in OTLP's JSON for logs.
 
 The names follow OpenTelemetry's GenAI conventions; names that begin with ``lmeval.`` belong to this package. The events
 omit prompts and outputs.

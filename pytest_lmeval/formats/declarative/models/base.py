@@ -29,13 +29,13 @@ from pytest_lmeval.templates.template import TemplateFault, compile_template
 from pytest_lmeval.types import MEDIA_KINDS
 
 FAULTS = "lmeval_faults"
-"""The error type for faults of single fields, each ``[field, rule, detail]``."""
+"""The error type for errors in individual fields, each ``[field, rule, detail]``."""
 # Marks in a field's metadata that say how to fill in parameters.
 _TEMPLATE, _DATA = "parameters in templates", "parameters in data"
 
 Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+$", max_length=250)]
 TemplateText = Annotated[str, Field(json_schema_extra={"x-template": "jinja"})]
-"""A template that every row fills."""
+"""A template that is filled in from every row."""
 _KINDS = [{"required": [kind]} for kind in MEDIA_KINDS]
 _OF_MEDIA: Any = {"oneOf": _KINDS, "dependentSchemas": {"detail": {"required": ["image"]}}}
 _PART = Annotated[dict[Literal["image", "audio", "file", "detail"], TemplateText], Field(json_schema_extra=_OF_MEDIA)]
@@ -43,7 +43,7 @@ _WITH_MEDIA: Any = {"contains": {"type": "object"}}
 
 
 def _checked(value: list[Any]) -> list[Any]:
-    """Return ``value`` if it is a list of texts and media; refuse any other list."""
+    """Return ``value`` if it is a list of text and media; refuse any other list."""
     if not has_media(value):
         raise field_error("bad_type", 'expected a text, or a list of texts and media such as {image: "PATH"}')
     from pytest_lmeval.media.given import kind_of
@@ -60,9 +60,9 @@ _TEXT = Annotated[TemplateText, Field(min_length=1)]
 _PARTS = Annotated[list[_TEXT | _PART], Field(json_schema_extra=_WITH_MEDIA), BeforeValidator(_checked), Tag("parts")]
 _BY_TYPE = Discriminator(lambda value: "parts" if isinstance(value, list) else "text")
 Content = Annotated[Annotated[TemplateText, Tag("text")] | _PARTS, _BY_TYPE]
-"""The content of a message: a text, or texts and media, which every row fills."""
+"""A message's content: text, or a list of text and media, filled in from every row."""
 FilledContent = Annotated[Annotated[_TEXT, Tag("text")] | _PARTS, _BY_TYPE]
-"""The content of a message, as in ``Content``, but the text must not be empty."""
+"""Like ``Content``, but the text must not be empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def field_error(rule: str, detail: str, field: str | int = "") -> PydanticCustom
 
 
 def Template(**options: Any) -> Any:  # noqa: N802  # used like a type, as pydantic's Field is
-    """Return a pydantic field that holds a template, or a list or mapping of templates."""
+    """Return a pydantic field for a template, or for a list or mapping of templates."""
     return _marked(_TEMPLATE, options)
 
 
@@ -95,7 +95,7 @@ def _marked(mark: str, options: dict[str, Any]) -> Any:
 
 
 def is_template(field: FieldInfo) -> bool:
-    """Return True if a field holds templates."""
+    """Return True if a field contains templates."""
     return _TEMPLATE in field.metadata
 
 

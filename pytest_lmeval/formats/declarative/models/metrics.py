@@ -1,4 +1,4 @@
-"""Metrics of a scorer: numbers computed from the scores of all rows.
+"""A scorer's metrics: numbers computed from the scores of all rows.
 
 A ratio with divisor 0 is 0.0, as with scikit-learn's ``zero_division=0``. Labels are compared as text.
 """
@@ -22,7 +22,7 @@ from pytest_lmeval.judging.summary import confusion
 
 
 class ClassScores(TypedDict):
-    """The scores of a label, each in [0, 1], and the number of rows with this true label."""
+    """A label's scores, each in [0, 1], and the number of rows with this true label."""
 
     precision: float
     recall: float
@@ -52,7 +52,7 @@ class Scores:
         self.notes.setdefault(what, {})[of] = value
 
     def values(self, name: str) -> list[Any]:
-        """Return the values of a field, without nulls."""
+        """Return a field's values, without nulls."""
         for each in self.rows:
             if name not in each:
                 hint = nearest(name, each, "it has")
@@ -63,7 +63,7 @@ class Scores:
         return values
 
     def numbers(self, name: str) -> list[float]:
-        """Return the values of a field as numbers; booleans become 0 and 1."""
+        """Return a field's values as numbers; booleans become 0 and 1."""
         values = self.values(name)
         wrong = next((value for value in values if not isinstance(value, bool | int | float)), None)
         if wrong is not None:
@@ -71,7 +71,7 @@ class Scores:
         return [float(value) for value in values]
 
     def labels(self, name: str) -> list[str]:
-        """Return the values of a field as labels."""
+        """Return a field's values as labels."""
         return [as_label(value) for value in self.values(name)]
 
     def pairs(self, true: str, predicted: str) -> list[tuple[str, str]]:
@@ -156,11 +156,11 @@ class MetricBase(Block):
         return [self.named(default, *words)] if len(words) == 1 else [*map(self.prefixed, words)]
 
     def check(self, here: Keys) -> Iterator[Fault]:
-        """Yield the faults of the metric at ``here``."""
+        """Yield the errors in the metric at ``here``."""
         yield from ()
 
     def aggregate(self, scores: Scores, default: str) -> dict[str, float]:
-        """Return the metric's numbers by name; raise NoValue if the rows give no number."""
+        """Return the metric's numbers by name; raise NoValue if the rows yield no number."""
         return dict(zip(self.names(default), self.numbers(scores, default), strict=True))
 
     def numbers(self, scores: Scores, default: str) -> tuple[float, ...]:
@@ -183,7 +183,7 @@ class FieldMetric(MetricBase):
 
 
 class Frequency(MetricBase):
-    """The share of each value of a field."""
+    """The share of each value in a field."""
 
     type: Literal["frequency"] = Field(description="The share of each value: FIELD_VALUE.")
     field: str = Field(description="The field of the scorer.")

@@ -1,4 +1,4 @@
-"""Scorers of a task, each of which assigns a score or other fields to every row."""
+"""A task's scorers, each of which assigns a score or other fields to every row."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ class ScorerBase(Block):
         return [(FieldMetric(type="mean", field=field), name.format(key=key)) for field, name in self.USUAL]
 
     def check(self, here: Keys, entity: str, registry: Registry) -> Iterator[Fault]:
-        """Yield the faults that can be found in the scorer at ``here`` before any row is read."""
+        """Yield the errors that can be found in the scorer at ``here`` before any row is read."""
         for number, metric in enumerate(self.metrics or ()):
             yield from metric.check((*here, "metrics", number))
 
 
 class TextScorer(ScorerBase):
-    """A scorer of a text, by default the model's answer."""
+    """A scorer of text, by default the model's answer."""
 
     prediction: TemplateText | None = Template(
         default=None, description="The text to score; by default the model's answer."
@@ -225,7 +225,7 @@ class JudgeScorer(JudgeBase):
 
 def scorer_types(registry: Any) -> list[str]:
     """Return every type that a scorer may have, sorted."""
-    # A record, not a scorer, has turns or checks.
+    # Records, not scorers, have turns or checks.
     return sorted({*_BUILT_IN_TYPES, *registry.metrics} - {TURNS, CHECKS})
 
 

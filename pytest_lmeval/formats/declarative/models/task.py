@@ -85,7 +85,7 @@ class ToolResponse(Block):
 
 
 class PythonResponses(Block):
-    """A Python function that answers the calls of a tool."""
+    """A Python function that answers calls to a tool."""
 
     type: Literal["python"] = Field(description="A Python function.")
     respond_snippet: str = Field(min_length=1, description="Python with a function respond(arguments).")
@@ -103,13 +103,13 @@ class SolverTool(Block):
     )
 
     def function(self) -> dict[str, Any]:
-        """Return the description of the tool for the model."""
+        """Return the tool's description for the model."""
         shown = {"name": self.name, "description": self.description, "parameters": self.parameters}
         return {name: value for name, value in shown.items() if value}
 
 
 class SimulatedUser(Block):
-    """A user that another model plays: the model that --lm-user names, or else the judge."""
+    """A user that another model plays: the model that --lm-user names, otherwise the judge."""
 
     persona: TemplateText = Template(min_length=1, description="The user's character, filled for every row.")
     goal: TemplateText = Template(default="", description="The user's goal, filled for every row.")
@@ -176,7 +176,7 @@ EntityType = Literal["model", "dataset"]
 
 
 class DatasetReference(Block):
-    """The data set of a task, named by its key or its file."""
+    """A task's data set, identified by its key or its file."""
 
     key: str | None = Field(
         default=None, min_length=1, description="The key of a data set, described by a YAML file beside the task."
@@ -194,7 +194,7 @@ class DatasetReference(Block):
 
 
 class LocalSource(Block):
-    """A local file with the rows of a data set."""
+    """A local file with a data set's rows."""
 
     type: Literal["local"] = Field(description="The only kind: a local file.")
     file_path: str = Field(min_length=1, description="A csv, jsonl or parquet file, relative to this one.")
@@ -219,7 +219,7 @@ class DatasetFile(Block):
 
 
 class Definition(Block):
-    """The parts of a task."""
+    """A task's parts."""
 
     type: Literal["declarative_task"] | None = Field(default=None, description="The only kind.")
     evaluated_entity_type: EntityType | None = Field(

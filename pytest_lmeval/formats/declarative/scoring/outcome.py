@@ -33,7 +33,7 @@ class ScorerOutput:
 
     ``unscorable`` says why the row has no score through no fault of the model. ``prediction`` is the scored text.
     ``unparsed`` is true if the scored text contains no answer. ``judge`` lists the judge's replies, and ``usage``
-    counts the tokens and the cost of these replies. ``details`` contains more facts for readers.
+    counts the tokens and the cost of these replies. ``details`` contains additional facts for readers.
     """
 
     fields: Mapping[str, Any]
@@ -65,7 +65,7 @@ class Scorer(Protocol):
 
     @property
     def candidates(self) -> tuple[str, ...] | None:
-        """The fields that can be the score of a row: a boolean, or a number in [0, 1]."""
+        """The fields that can be a row's score: a boolean, or a number in [0, 1]."""
 
     def score(self, scoring: Scoring) -> ScorerOutput:
-        """Return the fields of a row; raise LmevalError if the row cannot be scored."""
+        """Return a row's fields; raise LmevalError if the row cannot be scored."""

@@ -1,4 +1,4 @@
-"""Scorers that compare an answer with a text: for equality, as an option, or with a registered metric."""
+"""Scorers that compare an answer with the expected text: for equality, as an option, or with a registered metric."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ComparingScorer:
 
 
 def text_scorer(key: str, model: ScorerBase, registry: Registry, tools: _Schemas) -> ComparingScorer:
-    """Return the scorer for an entry that compares a text."""
+    """Return the scorer for an entry that compares text."""
     compute, fields, candidates = _KINDS[type(model)]
     return ComparingScorer(key, model, registry, compute, fields, candidates, tools)
 

@@ -1,4 +1,4 @@
-"""Turn a config into data files: tests with equal checks share a file, and each prompt is a variant of that file."""
+"""Turn a config into data files: tests with equal checks share a file, and each prompt is a variant in that file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A case, its checks, and the threshold of its example."""
+    """A case, its checks, and its example's threshold."""
 
     case: Case
     checks: Sequence[Check]
@@ -42,7 +42,7 @@ class Checked:
 
     @property
     def form(self) -> str:
-        """A key that all cases of a file share: every part except the texts that may differ between rows."""
+        """A key that all of a file's cases share: every part except the strings that may differ between rows."""
         checks = [replace(each, targets=("",) * len(each.targets), demand=each.demand and "?") for each in self.checks]
         return repr((checks, self.threshold))
 
@@ -171,7 +171,7 @@ def _prompt(prompt: Prompt, blank: set[str], rows: Sequence[Row]) -> Any:
 
 
 def _check(number: int, group: Sequence[Checked], rows: Sequence[Row]) -> Check:
-    """Return a check of a group; texts that differ between rows become columns."""
+    """Return a check of a group; strings that differ between rows become columns."""
     found = [each.checks[number] for each in group]
     check = found[0]
     if check.demand and all(each.demand == check.demand for each in found) and not is_template(check.demand):
@@ -192,7 +192,7 @@ def _target(texts: Sequence[str], name: str, group: Sequence[Checked], rows: Seq
     text = texts[0]
     if is_template(text):
         return tolerating(text, [name for name in names_in(text) if any(is_blank(row.get(name)) for row in rows)])
-    # A data file refuses a text that is empty or the name of a column.
+    # A data file refuses a string that is empty or is the name of a column.
     return f"{{{{ {json.dumps(text, ensure_ascii=False)} }}}}" if not text.strip() or text.strip() in rows[0] else text
 
 

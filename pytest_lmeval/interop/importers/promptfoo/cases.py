@@ -37,7 +37,7 @@ _COLUMNS = {*_NAMED, "__metric", "__threshold"}
 class Case:
     """A test as promptfoo runs it, with one value for each variable.
 
-    ``asserts`` and ``options`` come from ``defaultTest`` and the test, in this order.
+    ``asserts`` and ``options`` come from ``defaultTest`` and the test, in that order.
     """
 
     node: Node
@@ -49,7 +49,7 @@ class Case:
     threshold: Node | None
 
     def fill(self, template: str) -> str:
-        """Return the text of a template for this test; raise LeftOut if the template cannot be filled."""
+        """Return a template's text for this test; raise LeftOut if the template cannot be filled."""
         values = self.variables.items()
         return filled(
             template, {name: each if isinstance(each, dict | list) else script_text(each) for name, each in values}
@@ -57,7 +57,7 @@ class Case:
 
 
 def read_cases(config: Node, folder: Folder, remarks: Remarks) -> list[Case]:
-    """Return the tests in the order of the config; add remarks about tests without a counterpart."""
+    """Return the tests in the config's order; add remarks about tests without a counterpart."""
     reader = _Reader(folder, remarks)
     default = reader.tests(config.at("defaultTest"))
     found: list[Case] = []
@@ -140,7 +140,7 @@ class _Reader:
 
 
 def _rendered(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the variables of a case; a text may be a template that uses the other variables."""
+    """Return a case's variables; a string may be a template that uses the other variables."""
     return {
         name: filled(checked(value), row) if isinstance(value, str) and is_template(value) else value
         for name, value in row.items()
@@ -148,7 +148,7 @@ def _rendered(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _csv_tests(path: Path, node: Node, remarks: Remarks) -> Iterator[Node]:
-    """Yield a test for each row, in the form of a test in YAML; raise LeftOut if the file cannot be read."""
+    """Yield a test for each row, in the form of a YAML test; raise LeftOut if the file cannot be read."""
     try:
         data = read_data(path)
     except BadRows as bad:
@@ -172,7 +172,7 @@ def _csv_test(row: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _assertion(text: str) -> dict[str, Any]:
-    """Return the assertion in a cell, such as ``contains:Paris`` or ``rouge-n(0.8):...``, or else a text to equal."""
+    """Return the assertion in a cell, such as ``contains:Paris`` or ``rouge-n(0.8):...``; the default is ``equals``."""
     if text.startswith(_CODE):
         return {"type": "javascript", "value": text}
     if text.startswith("grade:"):

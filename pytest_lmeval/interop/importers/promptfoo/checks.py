@@ -1,4 +1,4 @@
-"""Turn an assertion into checks of a data file, or give the reason that it has no counterpart."""
+"""Turn an assertion into checks of a data file, or give the reason why it has no counterpart."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Check:
 
 
 def checks_of(node: Node, folder: Folder, remarks: Remarks) -> list[Check]:
-    """Return the checks of an assertion; raise LeftOut if it has no counterpart."""
+    """Return an assertion's checks; raise LeftOut if it has no counterpart."""
     given = node.written_out().value
     if not isinstance(given, dict) or not isinstance(given.get("type"), str):
         raise LeftOut(f"expected an assertion with a type, got {given!r:.60}")
@@ -75,7 +75,7 @@ def _part(value: Any) -> str:
 
 
 def _list(value: Any) -> tuple[str, ...]:
-    # promptfoo splits a text at commas.
+    # promptfoo splits text at commas.
     parts = [each.strip() for each in value.split(",")] if isinstance(value, str) else value
     if not isinstance(parts, list) or not parts:
         raise LeftOut(f"expected a list of texts, got {value!r:.60}")

@@ -1,4 +1,4 @@
-"""Read a config and the files below its folder, and keep the place of each value and remarks about it."""
+"""Read a config and the files below its folder, and keep each value's location and remarks about it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _PROGRAMS = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".py", ".rb
 
 
 class LeftOut(Exception):
-    """The reason that a part of a config has no counterpart.
+    """The reason why a part of a config has no counterpart.
 
-    ``node`` is the faulty element within that part, if known.
+    ``node`` is the invalid element within that part, if known.
     """
 
     def __init__(self, why: str, node: Node | None = None) -> None:
@@ -46,7 +46,7 @@ class Node:
 
     @property
     def line(self) -> int:
-        """The line of the value, from 1."""
+        """The value's line, counted from 1."""
         return self.first_line if self.document is None else self.document.place(self.keys).line
 
     @property
@@ -60,7 +60,7 @@ class Node:
         return replace(self, value=inner, keys=(*self.keys, key))
 
     def items(self) -> Iterator[tuple[str, Node]]:
-        """Yield the entries of a mapping; any other value has no entries."""
+        """Yield a mapping's entries; any other value has no entries."""
         if isinstance(self.value, dict):
             yield from ((key, self.at(key)) for key in self.value)
 
@@ -94,7 +94,7 @@ class Remarks:
         self.leave(left.node or node, left.why, what)
 
     def differ(self, node: Node, why: str, what: str) -> None:
-        """Add a remark about a part whose meaning changes; list only the first place of that part."""
+        """Add a remark about a part whose meaning changes; list only that part's first location."""
         if not any((what, why) == (each.what, each.why) for each in self.differs):
             self.differs.append(Remark(node.file, node.line, what, why))
 
@@ -132,7 +132,7 @@ def read_config(path: Path) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """The folder of a config; the import reads only files below this folder."""
+    """A config's folder; the import reads only files below this folder."""
 
     path: Path
 
@@ -157,14 +157,14 @@ class Folder:
         return self.parsed(path, node).value if path.suffix in MAPPINGS else self.text(path, node).strip()
 
     def text(self, path: Path, node: Node) -> str:
-        """Return the text of a file; raise LeftOut if the file cannot be read."""
+        """Return a file's text; raise LeftOut if the file cannot be read."""
         try:
             return self._bytes(path, node).decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise LeftOut(f"{path.name}: not UTF-8 text (byte {error.start + 1}); prompts hold text", node) from None
 
     def parsed(self, path: Path, node: Node) -> Node:
-        """Return the value of a YAML or JSON file with its places; raise LeftOut if the file cannot be read."""
+        """Return the value of a YAML or JSON file with its positions; raise LeftOut if the file cannot be read."""
         try:
             return _parsed(self._bytes(path, node), path.suffix, path.relative_to(self.path).as_posix())
         except YamlFault as fault:
@@ -181,7 +181,7 @@ class Folder:
         return data
 
     def _checked(self, path: Path, node: Node) -> Path:
-        # The name of a function may follow the name of a program.
+        # The name of a function may follow that of a program.
         name = path.name.partition(":")[0]
         if Path(name).suffix in _PROGRAMS:
             raise LeftOut(f"{name} is a program, which is not run; write what it returns into a file", node)
@@ -198,7 +198,7 @@ def _parsed(data: bytes, suffix: str, name: str) -> Node:
         value = reader.read()
     except YamlFault:
         if suffix == ".json":
-            # The YAML reader has a limit, so read a larger JSON file without places.
+            # The YAML reader has a limit, so read a larger JSON file without positions.
             with suppress(ValueError, RecursionError):
                 return Node(json.loads(data), name)
         raise

@@ -1,4 +1,4 @@
-"""Read the prompts of a config: texts and conversations, by name."""
+"""Read a config's prompts, by name: strings and conversations."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pytest_lmeval.interop.importers.promptfoo.config import MAPPINGS, Folder, L
 from pytest_lmeval.interop.importers.promptfoo.templates import checked, filled
 
 _ALONE = Node("{{prompt}}", "promptfoo")
-"""The prompt of a config without prompts."""
+"""The prompt for a config without prompts."""
 _FILES = re.compile(r".*\.(txt|md|j2|json|jsonl|ya?ml|csv|js|mjs|cjs|ts|py)(:\w+)?")
 _SEPARATOR = re.compile(r"^---[ \t]*$", re.MULTILINE)
 _KNOWN = frozenset({"id", "label", "raw", "display"})
 
 
 class Prompt(NamedTuple):
-    """A prompt as roles and contents; a text is one message without a role."""
+    """A prompt as roles and contents; plain text is one message without a role."""
 
     name: str
     messages: Sequence[tuple[str, str]]

@@ -1,4 +1,4 @@
-"""Turn the providers of a config into profiles for pyproject.toml."""
+"""Turn a config's providers into profiles for pyproject.toml."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_lmeval.interop.importers.promptfoo.config import LeftOut, Node, Rema
 from pytest_lmeval.redaction import is_secret_name
 
 Profile = dict[str, Any]
-# The address of an OpenAI-compatible server, and the variable of its key, by the provider's prefix.
+# The address of an OpenAI-compatible server, and the variable with its key, by the provider's prefix.
 _SERVERS: Mapping[str, tuple[str, str]] = {
     "ollama": ("http://localhost:11434/v1", ""),
     "localai": ("http://localhost:8080/v1", ""),
@@ -27,7 +27,7 @@ _SERVERS: Mapping[str, tuple[str, str]] = {
     "togetherai": ("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
     "xai": ("https://api.x.ai/v1", "XAI_API_KEY"),
 }
-# The prefix that litellm uses for the models of a service.
+# The prefix that litellm uses for a service's models.
 _LITELLM = {"azure": "azure/", "azureopenai": "azure/", "bedrock": "bedrock/", "google": "gemini/"}
 _LITELLM |= {"vertex": "vertex_ai/", "litellm": ""}
 _SERVICES = {"openai", "anthropic", *_SERVERS, *_LITELLM}

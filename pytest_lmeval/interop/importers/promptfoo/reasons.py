@@ -46,7 +46,7 @@ WITHOUT = _each(
         "human": f"extras.human_label compares a judge with labels of people ({page('grade-with-a-judge.md')})",
     }
 )
-"""The reason that an assertion has no counterpart, and an alternative, by the assertion's kind without ``not-``."""
+"""The reason why an assertion has no counterpart, and an alternative, by the assertion's kind without ``not-``."""
 
 OF_A_KEY = _each(
     {

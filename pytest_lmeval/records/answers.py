@@ -1,8 +1,8 @@
-"""Write each answer of an example with several requests to disk at once, and look it up by its request.
+"""For an example with several requests, write each answer to disk immediately, and look it up by its request.
 
 Later requests depend on earlier answers, so an answer's key is (task, id, repeat, hash of the request, number of equal
 requests before it). The ledger stores the answers with the example's result. Until the example has a result,
-``underway.jsonl`` holds its answers, so that a process that dies loses no paid answer.
+``underway.jsonl`` holds its answers, so a process that dies loses no paid answers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def exchange_record(exchange: Exchange) -> dict[str, Any]:
 
 
 def recorded_answer(record: Mapping[str, Any], number: int = 0) -> Completion:
-    """Return the answer in an example's ``number``-th record; raise ValueError that names an invalid field."""
+    """Return the answer in an example's ``number``-th record; raise a ValueError that names an invalid field."""
     request, output, repeat = record.get("request"), record.get("output"), record.get("repeat")
     if not isinstance(request, str) or not isinstance(output, str):
         raise ValueError(f"exchanges: expected the texts request and output, got {record!r:.80}")
@@ -68,7 +68,7 @@ class Recall:
             self._answers[record["repeat"], record["request"]].append(recorded_answer(record, number))
 
     def take(self, request: Generate) -> Completion | None:
-        """Return the next recorded answer to an equal request of the same repeat, or None."""
+        """Return the next recorded answer to an equal request in the same repeat, or None."""
         if not self._answers:
             return None
         answers = self._answers.get((request.repeat, request_hash([request])))
@@ -103,7 +103,7 @@ class KnownAnswers:
             self._records[example] = [*known, *without(of_key, known)]
 
     def of(self, task: str, example: str) -> Recall:
-        """Return an example's recorded answers for one attempt at the example."""
+        """Return an example's recorded answers for one attempt at it."""
         return Recall(self._records.get((task, example), ()))
 
 
@@ -132,7 +132,7 @@ class Journal:
         self._has_failed = False
 
     def add(self, task: str, example: str, exchange: Exchange, key: str, judge: str = "") -> None:
-        """Append an answer of the model or of ``judge``, from the adapter with ``key``; thread-safe."""
+        """Append an answer from the model or from ``judge``, with its adapter's ``key``; thread-safe."""
         if self._has_failed:
             return
         found = self._scrubber.scrub_answer(exchange_record(exchange))

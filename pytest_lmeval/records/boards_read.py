@@ -13,7 +13,7 @@ from pytest_lmeval.types import ExampleResult
 
 
 def facts_from(fields: Mapping[str, Any]) -> RunFacts:
-    """Return the facts in a ledger or a leaderboard; raise ValueError that names the first invalid field."""
+    """Return the facts in a ledger or a leaderboard; raise a ValueError that names the first invalid field."""
     known = recorded_facts(fields)
     if not known.get("finished", True) and not known.get("interruptions"):
         # A file from an older version, or from a run that died, has these reasons only in its gate, or lacks them.
@@ -36,7 +36,7 @@ def board_facts(board: Mapping[str, Any]) -> RunFacts:
     derived = {
         "missing": _missing(gate, counts.get("missing", 0)),
         "skipped": counts.get("skipped", 0),
-        # The run is complete, so its limit permitted all of its errors.
+        # The run is complete, so its limit allowed all of its errors.
         "max_errors": counts.get("errors", 0) + counts.get("timeouts", 0) if complete else 0,
         "finished": complete,
         "floors": {row["task"]: row["min_score"] for row in _rows(board) if row.get("min_score") is not None},

@@ -1,6 +1,6 @@
-"""Check the numbers, texts and tool calls in models' answers.
+"""Check the numbers, strings and tool calls in models' answers.
 
-This module checks each answer of an adapter, judge, cache or recording once, so later code need not repeat the check.
+This module checks each answer from an adapter, judge, cache or recording once, so later code need not repeat the check.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _Answer = TypeVar("_Answer", Completion, LogProb, Completion | LogProb)
 
 
 def checked(answer: _Answer) -> _Answer:
-    """Return ``answer`` with plain Python values; raise ValueError that describes the first invalid value.
+    """Return ``answer`` with plain Python values; raise a ValueError that describes the first invalid value.
 
     None means unknown. Convert subclasses of numbers and strings, such as numpy's, because other processes may be
     unable to load them.
@@ -39,7 +39,7 @@ def checked(answer: _Answer) -> _Answer:
 def _text(name: str, value: Any) -> str:
     if isinstance(value, str):
         return str(value)
-    # Clients use None for a missing finish reason and missing thoughts, but an answer must have a text.
+    # Clients use None for a missing finish reason and missing thoughts, but an answer must have text.
     return "" if value is None and name != "text" else _refuse(name, "text", value)
 
 

@@ -71,8 +71,8 @@ class Ledger:
         """Claim the folder and start a new ledger, or, with ``resume``, continue the existing ledger.
 
         Without ``resume``, rename an existing ledger to ``ledger-<timestamp>.jsonl`` (``kept``). Keep the last KEPT
-        renamed ledgers, remove the rest, and count them in ``removed``. Raise UsageError if the new ledger cannot be
-        written.
+        renamed ledgers, remove the rest, and count the removed ones in ``removed``. Raise UsageError if the new ledger
+        cannot be written.
         """
         self.claim()
         try:
@@ -93,7 +93,7 @@ class Ledger:
         self._write(result_line(line))
 
     def stored(self, line: str) -> StoredLine | None:
-        """Return the place of ``line``, the result appended last; return None if the ledger is closed or has failed."""
+        """Return the location of ``line``, the last appended result, or None if the ledger is closed or has failed."""
         if self._file is None or self.failure is not None:
             return None
         from pytest_lmeval.records.stored import StoredLines
@@ -114,7 +114,7 @@ class Ledger:
         self._file = self._lock = None
 
     def leave_replaced(self, report_dir: Path) -> None:
-        """After a complete run, move the previous run's ledger, if it is complete, to its reports in ``previous/``."""
+        """After a complete run, move the previous run's ledger, if complete, to its reports in ``previous/``."""
         if self._is_kept_for_now and self.kept is not None:
             with suppress(OSError):
                 set_aside_ledger(self.kept, report_dir)
@@ -168,8 +168,8 @@ def ending(
 ) -> dict[str, dict[str, Any]]:
     """Return the fields of a run's last two lines, under the keys ``run`` and ``footer``.
 
-    ``board`` is the run's leaderboard. ``left_out`` has the task and id of each result in the ledger that the run does
-    not count. ``outside`` has the requests that belong to no example.
+    ``board`` is the run's leaderboard. ``left_out`` holds the task and id of each result in the ledger that the run
+    does not count. ``outside`` holds the requests that belong to no example.
     """
     optional = ("scores", "numbered")
     tasks = [{name: value for name, value in asdict(info).items() if value or name not in optional} for info in infos]
@@ -185,7 +185,7 @@ def ending(
 
 
 def ledger_line(kind: str, fields: Mapping[str, Any]) -> bytes:
-    """Return a line of ``kind`` header, run or footer; write values that JSON cannot represent as text."""
+    """Return a line of ``kind`` header, run or footer; values that JSON cannot represent become text."""
     value = {kind: {"schema": LEDGER_SCHEMA, **fields} if kind == "header" else fields}
     try:
         text = _encode(value)

@@ -1,7 +1,7 @@
-"""Read a ledger: a header, one line per finished example, a line of the run's tasks and facts, and a footer.
+"""Read a ledger: a header, one line per finished example, a line with the run's tasks and facts, and a footer.
 
 A resumed run appends another header and further lines. The reader counts and skips damaged lines, which hold no JSON
-object. The reader refuses a file with a JSON object that no run writes.
+object. The reader rejects a file that contains a JSON object that no run writes.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ class LedgerRuns(Generic[_Result]):
 def read_ledger(
     lines: Iterable[bytes], path: Path, make: Callable[[dict[str, Any]], _Result]
 ) -> LedgerRuns[_Result] | None:
-    r"""Return the runs of the ledger at ``path`` from its ``lines``, which only ``\n`` may separate.
+    r"""Return the runs of the ledger at ``path`` from its ``lines``, which must be separated by ``\n`` only.
 
     ``make`` returns the part of a result to keep, or raises ValueError for an invalid field. Return None if the file is
-    no ledger: its first JSON object is not a header, or too many damaged lines precede it. A file that ends within its
-    first line has no runs. Raise UsageError if a newer version wrote the file, or if a line holds an object that no run
-    writes.
+    not a ledger: its first JSON object is not a header, or too many damaged lines precede it. A file that ends within
+    its first line has no runs. Raise UsageError if a newer version wrote the file, or if a line holds an object that no
+    run writes.
     """
     from pytest_lmeval.records.recorded import check_schema
 

@@ -1,4 +1,4 @@
-"""Handle the environment variables by which a caller sets a run's id and a file for its exit code."""
+"""Handle the environment variables with which a caller sets a run's id and the file for its exit code."""
 
 from __future__ import annotations
 

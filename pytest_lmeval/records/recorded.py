@@ -32,7 +32,7 @@ _Check = tuple[Callable[[Any], bool], str, _Kind | None, bool]
 
 
 def parse_json(text: str) -> Any:
-    """Return the value of strict JSON; raise ValueError for other text, such as NaN or nesting that is too deep."""
+    """Return the value of strict JSON; raise ValueError for anything else, such as NaN or nesting that is too deep."""
     try:
         return _DECODER.decode(text)
     except RecursionError:
@@ -72,7 +72,7 @@ def _finite(digits: str) -> float:
 
 
 def recorded_result(fields: Mapping[str, Any]) -> ExampleResult:
-    """Return the result in ``fields``; raise ValueError that names the first invalid field.
+    """Return the result in ``fields``; raise a ValueError that names the first invalid field.
 
     Ignore unknown fields; optional fields may be missing.
     """
@@ -86,13 +86,13 @@ def recorded_result(fields: Mapping[str, Any]) -> ExampleResult:
 
 
 def recorded_texts(value: Any, name: str) -> tuple[str, ...]:
-    """Return the texts in a field as a tuple; raise ValueError that names the field if it is not a list of texts."""
+    """Return the strings in a field as a tuple; raise a ValueError naming the field if it is not a list of strings."""
     _expect(isinstance(value, list) and all(isinstance(text, str) for text in value), name, value, "a list of texts")
     return tuple(value)
 
 
 def recorded_messages(value: Iterable[Any]) -> tuple[Message, ...]:
-    """Return the messages of a conversation; raise ValueError that quotes the first invalid message."""
+    """Return the messages of a conversation; raise a ValueError that quotes the first invalid message."""
     for each in value:
         _expect(_is_message(each), "messages", each, "role and content, both text, and calls with id and function")
     return tuple(map(Message.from_json, value))
@@ -115,7 +115,7 @@ def _is_call(call: Any) -> bool:
 
 
 def recorded_exchanges(value: Any) -> tuple[Mapping[str, Any], ...]:
-    """Return the records of requests and answers; raise ValueError that names the first invalid field."""
+    """Return the records of requests and answers; raise a ValueError that names the first invalid field."""
     whole = isinstance(value, list) and all(isinstance(each, dict) for each in value)
     _expect(whole, "exchanges", value, "a list of objects")
     for each in value:
@@ -124,7 +124,7 @@ def recorded_exchanges(value: Any) -> tuple[Mapping[str, Any], ...]:
 
 
 def recorded_info(fields: Any) -> TaskInfo:
-    """Return a task's facts from a ledger; raise ValueError that names the first invalid field."""
+    """Return a task's facts from a ledger; raise a ValueError that names the first invalid field."""
     _expect(isinstance(fields, dict), "task", fields, "an object")
     known = _checked(fields, _INFO)
     if known.get("shard"):
@@ -135,9 +135,9 @@ def recorded_info(fields: Any) -> TaskInfo:
 
 
 def recorded_scores(value: Any) -> dict[str, dict[str, float]]:
-    """Return the thresholds and floors of a task's scores, by name; raise ValueError that names an invalid field.
+    """Return the thresholds and floors of a task's scores, by name; raise a ValueError that names an invalid field.
 
-    Skip the score that decides, because its threshold and floor are recorded with the task.
+    Skip the deciding score, because its threshold and floor are recorded with the task.
     """
     _expect(isinstance(value, dict), "scores", value, "an object")
     for name, score in value.items():
@@ -158,12 +158,12 @@ def _check_score_row(score: Any, name: str, fields: Iterable[str]) -> None:
 
 
 def recorded_facts(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a run's facts from ``fields``; raise ValueError that names the first invalid field."""
+    """Return a run's facts from ``fields``; raise a ValueError that names the first invalid field."""
     return _checked(fields, _FACTS)
 
 
 def recorded_aggregates(fields: Any) -> dict[str, dict[str, Any]]:
-    """Return a ledger's aggregates by task; raise ValueError that names an invalid field."""
+    """Return a ledger's aggregates by task; raise a ValueError that names an invalid field."""
     _expect(isinstance(fields, dict), "aggregates", fields, "an object")
     for task, found in fields.items():
         _expect(isinstance(found, dict), f"aggregates.{task}", found, "an object")
@@ -247,7 +247,7 @@ _INSIDE = {"Mapping[str, float]": _NUMBER, "Mapping[str, int]": _COUNT}
 
 
 def _checks(*kinds: Any, **others: _Kind) -> dict[str, _Check]:
-    """Return the checks for the fields of dataclasses; ``others`` override the kinds that follow from annotations."""
+    """Return the checks for dataclass fields; ``others`` override the kinds derived from annotations."""
     every = sorted((each for kind in kinds for each in fields_of(kind)), key=lambda each: str(each.type) != "str")
     return {
         each.name: (

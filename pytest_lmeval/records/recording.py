@@ -25,9 +25,9 @@ _OUTPUT_KEYS = ("outputs", "output", "predictions", "prediction")
 class Outputs(tuple[str, ...]):
     """The recorded outputs for an example, one per repeat.
 
-    ``thoughts`` has the model's thoughts before each output, or is empty. ``cut_off`` is True if an output was cut off
-    at a token limit. ``exchanges`` records the requests of an eval function, or of an example with several requests per
-    response. An eval function has no outputs; ``calls`` records the calls of its tools.
+    ``thoughts`` holds the model's thoughts before each output, or is empty. ``cut_off`` is True if an output was cut
+    off at a token limit. ``exchanges`` records the requests of an eval function, or of an example with several requests
+    per response. An eval function has no outputs; ``calls`` records its tool calls.
     """
 
     thoughts: tuple[str, ...] = ()
@@ -89,8 +89,8 @@ def read_recording(path: Path) -> Iterator[tuple[str | None, str, Outputs]]:
 def _ledger_or_data(path: Path, make: Callable[[dict[str, Any]], _Kept]) -> tuple[LedgerRuns[_Kept] | None, bytes]:
     """Return the runs of a ledger, or the bytes of any other file; raise UsageError if the file cannot be read."""
     try:
-        # Read a ledger line by line, because little of it stays in memory. Read a pipe whole, because it cannot be read
-        # twice.
+        # Read a ledger line by line, because little of it stays in memory. Read all of a pipe, because it cannot be
+        # read twice.
         if path.is_file() and is_ledger(path):
             with path.open("rb") as lines:
                 ledger = read_ledger(lines, path, make)
@@ -187,8 +187,8 @@ def _entry(record: dict[str, Any], task: object, where: str) -> tuple[str | None
 class Judgements:
     """The judges' replies for one example.
 
-    ``entries`` has a (judge's name, question's key, reply) for each question, in order. ``exchanges`` has the records
-    of an eval function's requests to judges.
+    ``entries`` holds a tuple (judge's name, question's key, reply) for each question, in order. ``exchanges`` holds the
+    records of an eval function's requests to judges.
     """
 
     entries: tuple[tuple[str, str, str], ...] = ()
@@ -199,7 +199,7 @@ class Judgements:
 
 
 def judge_entries(details: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield each judge entry that has a key and a reply, from the details of a result and of its repeats."""
+    """Yield each judge entry that has a key and a reply, from the details of a result and its repeats."""
     repeats = details.get("repeats", ())
     for each in (details, *(repeats if isinstance(repeats, list | tuple) else ())):
         found = [each.get(name) for name in ("judge", "user")] if isinstance(each, Mapping) else ()

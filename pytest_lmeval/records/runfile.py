@@ -29,11 +29,11 @@ LARGE = 16 << 20
 class RunFile:
     """A run, read from its file.
 
-    ``results`` has the last result for each (task, id); it is None for a leaderboard without per-example records.
+    ``results`` holds the last result for each (task, id); it is None for a leaderboard without per-example records.
     ``digest`` is the digest in the file; it is empty for an unfinished run. ``board`` is the JSON of a leaderboard
-    file, or None for a ledger. ``aggregates`` has the output of tasks' own aggregation functions, by task. ``damaged``
-    counts the lines that hold no JSON object, and ``first_damaged`` is the number of the first damaged line.
-    ``outside`` has the requests that belong to no example.
+    file, or None for a ledger. ``aggregates`` holds the output of tasks' own aggregation functions, by task.
+    ``damaged`` counts the lines that hold no JSON object, and ``first_damaged`` is the number of the first damaged
+    line. ``outside`` holds the requests that belong to no example.
     """
 
     path: Path
@@ -72,7 +72,7 @@ class RunFile:
 
     @property
     def agrees(self) -> bool:
-        """True unless the results have a digest that differs from the digest in the file."""
+        """True unless the results' digest differs from the digest in the file."""
         return not self.digest or self.results is None or digest_of(self.results) == self.digest
 
 
@@ -81,7 +81,7 @@ _OF_RESULTS = frozenset({"hash", "output", "outputs", "prediction", "predictions
 
 
 def read_run(path: str | Path) -> RunFile:
-    """Return the run in a ledger or a leaderboard; for any other file, raise UsageError that describes the file.
+    """Return the run in a ledger or a leaderboard; for any other file, raise a UsageError that describes the file.
 
     If a leaderboard lacks per-example records, use the ledger of the same run from the leaderboard's folder.
     """
@@ -110,7 +110,7 @@ def read_run(path: str | Path) -> RunFile:
 
 
 def ledger_at(path: Path) -> LedgerRuns[ExampleResult] | None:
-    """Return the runs of a ledger, or None for any other file; do not load the texts of a large ledger."""
+    """Return the runs of a ledger, or None for any other file; do not load the text in a large ledger."""
     if large := _large_ledger(path):
         return large
     try:
@@ -121,7 +121,7 @@ def ledger_at(path: Path) -> LedgerRuns[ExampleResult] | None:
 
 
 def _large_ledger(path: Path) -> LedgerRuns[ExampleResult] | None:
-    """Return the runs of a large ledger without loading their texts, or None for any other file."""
+    """Return the runs of a large ledger without loading their text, or None for any other file."""
     try:
         if not path.is_file() or path.stat().st_size < LARGE or not is_ledger(path):
             return None
@@ -144,7 +144,7 @@ def _with_ledger(board: RunFile) -> RunFile:
 
 
 def examples_of(run: RunFile) -> tuple[ExampleResult, ...]:
-    """Return a run's results; if its file has no results, raise UsageError that explains how to get them."""
+    """Return a run's results; if its file has no results, raise a UsageError that explains how to get them."""
     if run.results is None:
         raise UsageError(
             f"{run.path}: a leaderboard without per-example records; name the run's ledger.jsonl instead, or write the "

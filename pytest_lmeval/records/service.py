@@ -71,7 +71,7 @@ NONE_OUTSIDE = Outside()
 
 
 def joined(parts: Iterable[Outside]) -> Outside:
-    """Combine the requests of several processes or shards."""
+    """Combine the requests from several processes or shards."""
     found = [part for part in parts if part]
     if not found:
         return NONE_OUTSIDE

@@ -22,7 +22,7 @@ _SHOWN = 5
 
 
 def check_shards(shards: Sequence[RunFile]) -> None:
-    """Raise UsageError that names the file and the fault if ``shards`` do not make up one whole run.
+    """Raise a UsageError that names the file and the problem if ``shards`` do not make up one whole run.
 
     Each file must be the ledger of a finished shard, and its results must match its digest. Each shard from 1 to N must
     be given exactly once. All shards must have the same adapter, options, repeats, sandbox level, selection and task
@@ -115,7 +115,7 @@ def _check_tasks(shards: Sequence[RunFile]) -> None:
 
 
 def _check_spread(shards: Sequence[RunFile]) -> None:
-    # Examples are dealt to shards in rotation, so the shards' numbers of examples of a task differ by at most 1.
+    # Examples are dealt to shards in rotation, so the shards' example counts for a task differ by at most 1.
     for name in _names(shards):
         infos = [(shard.infos.get(name), shard.path) for shard in shards]
         counts = [(info.selected if info else 0, path) for info, path in infos]
@@ -156,7 +156,7 @@ def _check_overlap(shards: Sequence[RunFile], holders: _Holders) -> None:
 
 
 def _check_dealt(shards: Sequence[RunFile]) -> None:
-    """Raise UsageError if the shards were not dealt from the same examples; the message names the difference."""
+    """Raise UsageError if the shards were not dealt from the same examples; the message describes the difference."""
     for name in _names(shards):
         # Earlier versions did not record the ids of the dealt examples.
         infos = [(shard, shard.infos[name].shard) for shard in shards if name in shard.infos]
@@ -193,12 +193,12 @@ def _difference(one: Sequence[str], other: Sequence[str], here: str, there: str)
 
 
 def differing(here: str, there: str) -> str:
-    """Return a message that says that the same example ids have different contents in two parts of a run."""
+    """Return a message saying that two parts of a run have different contents for the same example ids."""
     return f"the same ids have different contents in {here} and {there}"
 
 
 def counted(names: Sequence[str]) -> str:
-    """Return a text with the number of examples and the first five names."""
+    """Return the number of examples and the first five names, as text."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"{len(names)} example{'s' if len(names) > 1 else ''} ({', '.join(names[:_SHOWN])}{more})"
 
@@ -277,7 +277,7 @@ def _facts(shards: Sequence[RunFile], infos: Mapping[str, TaskInfo]) -> RunFacts
         timestamp=min(fact.timestamp for fact in facts),
         missing=[nodeid for fact in facts for nodeid in fact.missing],
         skipped=sum(fact.skipped for fact in facts),
-        # The limit applies to the whole run; a sum would permit more errors than the user allowed.
+        # The limit applies to the whole run; a sum would allow more errors than the user did.
         max_errors=max(fact.max_errors for fact in facts),
         selection=_selection(facts[0].selection, infos),
         remarks=list(dict.fromkeys(remark for fact in facts for remark in fact.remarks)),

@@ -1,4 +1,4 @@
-"""Represent the results of a large ledger; long texts stay in the file and are read when they are used."""
+"""Represent the results of a large ledger; long text stays in the file, and is read when it is used."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EMPTY, _ONE = dict[str, Any](), 1.0
 
 
 class StoredLines:
-    """Gives random access to the lines of a ledger after one iteration over the lines.
+    """Gives random access to the lines of a ledger after one pass over them.
 
     The file stays open as long as a result refers to it. Other programs may move or remove the file, but not rewrite
     it.
@@ -49,7 +49,7 @@ class StoredLines:
         os.close(self._descriptor)
 
     def result(self, record: Mapping[str, Any]) -> ExampleResult:
-        """Return the result in ``record``, the last line read; raise ValueError that names an invalid field."""
+        """Return the result in ``record``, the last line read; raise a ValueError that names an invalid field."""
         return stored(recorded_result(record), StoredLine(self, len(self._sums) - 1))
 
     def add(self, start: int, line: bytes) -> StoredLine:
@@ -72,14 +72,14 @@ class StoredLines:
 
 
 class StoredLine(NamedTuple):
-    """The line that holds a result's texts."""
+    """The line that holds a result's text."""
 
     lines: StoredLines
     number: int
 
 
 def stored(result: ExampleResult, line: StoredLine) -> ExampleResult:
-    """Return a result that equals ``result`` but reads its long texts from ``line``."""
+    """Return a result that equals ``result`` but reads its long text from ``line``."""
     groups = (result.question, result.answer, result.outcome)
     question, answer, outcome = (_kept(kind, group, line) for kind, group in zip(_STORED, groups, strict=True))
     return ExampleResult(question=question, answer=answer, outcome=outcome)
@@ -131,7 +131,7 @@ _SHARED: Mapping[str, Callable[[Any], Any]] = {
 
 
 def _stored(kind: type) -> Any:
-    """Return a subclass of ``kind`` that reads its texts from a ledger line, but compares and pickles like ``kind``."""
+    """Return a subclass of ``kind`` that reads its text from a ledger line, but compares and pickles like ``kind``."""
     types = {each.name: str(each.type) for each in fields_of(kind)}
     late, values = _LATE[kind], attrgetter(*types)
     members: dict[str, Any] = {

@@ -33,7 +33,7 @@ CallsByExample = Mapping[tuple[str, str], Mapping[Place, "RecordedCall"]]
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """A tool call with its result or ``error``; ``has_ended`` is False if no end of the call was recorded.
+    """A tool call with its result or ``error``; ``has_ended`` is False if the call's end was not recorded.
 
     If the call failed, ``output`` describes the exception.
     """
@@ -58,7 +58,7 @@ class KnownCalls:
 
 
 def call_key(tool: str, arguments: object, within: str = "") -> str:
-    """Return 32 hex digits of the SHA-256 of a tool's name, its arguments and ``within``, the enclosing call."""
+    """Return 32 hex digits of the SHA-256 hash of a tool's name, its arguments and ``within``, the enclosing call."""
     content = json_key([tool, arguments, *([within] if within else [])])
     return hashlib.sha256(content.encode("ascii")).hexdigest()[:32]
 
@@ -103,7 +103,7 @@ def read_calls(folders: Iterable[Path], asking: str) -> CallsByExample:
 def known_calls(journal: CallsByExample, held: ExampleResult | None, example: tuple[str, str]) -> KnownCalls:
     """Return an example's calls from the journal and from its result in the resumed run."""
     recorded = {} if held is None else calls_in(held.details)
-    # The journal has ends of calls that the ledger lacks.
+    # The journal records call ends that are absent from the ledger.
     calls = {**recorded, **journal.get(example, {})}
     return KnownCalls(calls, all=held is not None and not held.error)
 

@@ -1,4 +1,4 @@
-"""Return an example's question, answers and scores as short texts for tables, annotations and terminals."""
+"""Return an example's question, answers and scores as short text for tables, annotations and terminals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LEAD = 20
 
 
 class Cells(NamedTuple):
-    """The short, one-line texts of an example; an unknown text is "".
+    """An example's table cells: short, one-line strings; an unknown value is "".
 
     ``said`` and ``scores`` have one entry, or two (before and now) if the example changed.
     """
@@ -30,12 +30,12 @@ class Cells(NamedTuple):
     scores: Sequence[str]
 
     def by_name(self) -> dict[str, str]:
-        """Return each text by its column's heading."""
+        """Return each cell by its column's heading."""
         scores = ("score before", "score now") if len(self.scores) > 1 else ("score",)
         return {**self._answered(self.said), **dict(zip(scores, self.scores, strict=True))}
 
     def lines(self) -> list[str]:
-        """Return a line for each known text; each answer's line ends with its score."""
+        """Return a line for each non-empty cell; each answer's line ends with its score."""
         named = self._answered([*map(_scored, self.said, self.scores)])
         return [f"{name}: {text}" for name, text in named.items() if text]
 
@@ -45,7 +45,7 @@ class Cells(NamedTuple):
 
 
 def cells_of(result: ExampleResult) -> Cells:
-    """Return the texts of an example from one run; an error message replaces the answer."""
+    """Return an example's cells from one run; an error message replaces the answer."""
     said = _said(result.error or answered(result), is_known=bool(result.predictions))
     explained = explanation_of(result) if is_function(result) and not result.error else ""
     score = _score(result.score, explained)
@@ -53,13 +53,13 @@ def cells_of(result: ExampleResult) -> Cells:
 
 
 def changed_cells(flip: Row) -> Cells:
-    """Return the texts of an example that changed, from its entry in a comparison."""
+    """Return the cells for an example that changed, from its entry in a comparison."""
     old, new = flip["old"], flip["new"]
     is_of_function = "function" in flip
     answers = [each["output" if is_of_function else "prediction"] for each in (old, new)]
     said = [_said(answer, is_known=answer is not None) for answer in answers]
     scores = [_score(each.get("score"), each["prediction"] if is_of_function else "") for each in (old, new)]
-    # Leaderboards of earlier versions lack the questions of eval functions, whose prompts are rows of data.
+    # Leaderboards from earlier versions lack the questions of eval functions, whose prompts are rows of data.
     question = flip.get("question", "" if is_of_function else flip.get("prompt"))
     question = short(question)
     if "old_prompt" in flip and question in changed_prompts(flip)[1]:
@@ -68,7 +68,7 @@ def changed_cells(flip: Row) -> Cells:
 
 
 def short(text: str | None) -> str:
-    """Return the beginning of a text on one line."""
+    """Return the beginning of ``text`` on one line."""
     return head(text, MOST)
 
 
@@ -94,7 +94,7 @@ def _with_roles(flip: Row) -> Iterator[str]:
 
 
 def lacks_prompt(flip: Row) -> bool:
-    """Return True if an example's prompt changed and the old prompt is not known."""
+    """Return True if an example's prompt changed and the old prompt is unknown."""
     return flip.get("old_prompt") == ""
 
 

@@ -27,7 +27,7 @@ _SAME = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One model of a run: its label, its leaderboard, its results with prompts, and the folder of its files.
+    """One model of a run: its label, its leaderboard, its results with prompts, and the folder with its files.
 
     On this model's own page, task names end with ``suffix``, such as ``@CONFIG``.
     """
@@ -50,8 +50,8 @@ def compared(
 ) -> dict[str, Any]:
     """Return the comparison as JSON values for a file in ``folder``; ``alpha`` defaults to the gate's alpha.
 
-    The value ``reason`` explains why the models cannot be ranked; it is "" if they are ranked. ``not_asked`` lists the
-    labels of models without a selected example.
+    ``reason`` explains why the models cannot be ranked, or is "" if they are ranked. ``not_asked`` lists the labels of
+    models without a selected example.
     """
     found: dict[str, Any] = {
         "schema": SCHEMA,

@@ -66,7 +66,7 @@ def comparison_markdown(comparison: Mapping[str, Any]) -> str:
 
 
 def headline(comparison: Mapping[str, Any]) -> str:
-    """Summarize the verdicts of all models, with the labels of models that failed or are inconclusive."""
+    """Summarize all models' verdicts, with the labels of those that failed or are inconclusive."""
     verdicts = {model["label"]: verdict_of(model) for model in comparison["models"]}
     failed = [f"{label} ({verdict})" for label, verdict in verdicts.items() if verdict not in (*LET_PASS, _NOT_GATED)]
     if failed:
@@ -99,7 +99,7 @@ def _blocks(labels: Sequence[str], screen: Screen) -> Iterator[Sequence[str]]:
 
 
 def _task_row(task: Row, labels: Sequence[str], mark: str = "") -> list[str]:
-    """Return a task's scores and its number of examples, which follows each score if models have different numbers."""
+    """Return a task's scores and number of examples; if the number differs between models, it follows each score."""
     held = [task["scores"].get(label, {"score": None}) for label in labels]
     counts = {each["n"] for each in held if each["score"] is not None}
     cells = []

@@ -14,7 +14,7 @@ _REASON = 300
 
 
 def failed_table(failed: list[ExampleResult]) -> list[str]:
-    """Return a folded table of the first 25 failed examples, with ``must_pass`` examples first."""
+    """Return a collapsed table of the first 25 failed examples, with ``must_pass`` examples first."""
     failed.sort(key=lambda result: not result.must_pass)
     rows = [
         {
@@ -29,7 +29,7 @@ def failed_table(failed: list[ExampleResult]) -> list[str]:
 
 
 def flip_table(title: str, flips: Sequence[Row], most: int = _SHOWN) -> list[str]:
-    """Return a folded table of both runs' answers to the first ``most`` changed examples, given as JSON values."""
+    """Return a collapsed table of both runs' answers to the first ``most`` changed examples, given as JSON values."""
     if not flips:
         return []
     has_prompts = any("old_prompt" in flip for flip in flips)
@@ -48,6 +48,6 @@ def flip_table(title: str, flips: Sequence[Row], most: int = _SHOWN) -> list[str
 
 
 def _table(title: str, rows: Sequence[Mapping[str, str]], total: int) -> list[str]:
-    """Return a folded table without columns that are empty in every row."""
+    """Return a collapsed table without the columns that are empty in every row."""
     names = [name for name in (rows[0] if rows else ()) if any(row[name] for row in rows)]
     return folded(title, names, [[row[name] for name in names] for row in rows], total - len(rows))

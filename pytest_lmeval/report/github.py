@@ -30,7 +30,7 @@ def add_step_summary(markdown: str, path: Path) -> None:
 
 
 def commands(board: Leaderboard, root: Path, environment: Mapping[str, str], label: str = "") -> list[str]:
-    """Return workflow commands that annotate lines of failed or worse examples; return no commands outside Actions.
+    """Return workflow commands that annotate the lines of failed or worse examples, or no commands outside Actions.
 
     Task paths are relative to ``root``. In a multi-model run, ``label`` names the model. The annotations are warnings
     if the run passes, and errors if it fails.

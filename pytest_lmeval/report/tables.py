@@ -1,8 +1,8 @@
 """Declare the columns of all reports' tables, with their titles, formats and places.
 
-``FORMATS`` formats values for the terminal and Markdown. The HTML page gets columns and rows as JSON;
-``html/page/tables.js`` formats their values by the same format names. To add a column for a value of the rows, add an
-entry to a table in this module.
+``FORMATS`` formats values for the terminal and Markdown. The HTML page receives columns and rows as JSON;
+``html/page/tables.js`` formats their values, using the same format names. To add a column for a value in the rows, add
+an entry to a table in this module.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ HISTORY = (
 
 
 def text_table(columns: Sequence[Column], rows: Sequence[Row]) -> TextTable:
-    """Return a table's headings, the cells of each row, and the number of text columns, which come first.
+    """Return a table's headings, the cells of each row, and the number of text columns (which come first).
 
     A cell is empty if the row has no value for its column.
     """
@@ -244,7 +244,7 @@ def _score_facts(score: Mapping[str, Any]) -> str:
 
 
 def measure_rows(board: Leaderboard) -> Iterator[Row]:
-    """Yield rows for the metrics of groups, and for tasks' metrics that are outside 0 to 1 or better if lower."""
+    """Yield rows for group metrics, and for task metrics that are None, not in [0, 1], or better when lower."""
     from pytest_lmeval.leaderboard.groups import MEASURES, shown
 
     for name, group in board.groups().items():
@@ -282,13 +282,13 @@ def may_be_line(comparison: Mapping[str, Any]) -> str:
 
 
 def head(text: str | None, most: int) -> str:
-    """Return a text on one line; if it is longer than ``most`` characters, keep its beginning and add ``...``."""
+    """Return ``text`` on one line; if it is longer than ``most`` characters, keep its beginning and add ``...``."""
     flat = " ".join((text or "").split())
     return flat if len(flat) <= most else f"{flat[:most]}..."
 
 
 def tail(text: str, most: int) -> str:
-    """Return a text on one line; if it is longer than ``most`` characters, keep its end and put ``...`` in front."""
+    """Return ``text`` on one line; if it is longer than ``most`` characters, keep its end and put ``...`` in front."""
     flat = " ".join(text.split())
     return flat if len(flat) <= most else f"...{flat[-most:]}"
 
@@ -310,7 +310,7 @@ def history_row(point: HistoryPoint) -> Row:
 
 
 def drop_text(drop: Drop, since: str) -> str:
-    """Return a text with the size of a drop in a history and its p-value."""
+    """Describe the size of a drop in a history and its p-value."""
     p = "p < 0.001" if drop.p < 0.001 else f"p {drop.p:.2g}"
     return f"fell by {-100 * drop.change:.1f} points since {since} ({p})"
 
@@ -342,7 +342,7 @@ def table(
 ) -> list[str]:
     """Return a Markdown table and an empty line; all columns after the first ``texts`` are right-aligned.
 
-    ``bold`` has the row and column numbers of the cells to print in bold.
+    ``bold`` holds the row and column numbers of the cells to print in bold.
     """
     rules = ["---"] * texts + ["---:"] * (len(headings) - texts)
     shown = [[escape_markdown(cell) for cell in row] for row in rows]

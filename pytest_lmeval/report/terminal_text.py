@@ -41,7 +41,7 @@ _EXPLAINED = 5
 
 
 class _Shown(NamedTuple):
-    """A column of a table; its heading is the first of its texts."""
+    """A column of a table; its heading is the first of its ``texts``."""
 
     drop: int
     is_text: bool
@@ -69,7 +69,7 @@ class Screen:
     cut: bool = False
 
     def table(self, declared: Sequence[Column], rows: Sequence[Row]) -> list[str]:
-        """Return a table's lines; if it is too wide, drop columns in the order of ``drop``, then shorten texts."""
+        """Return a table's lines; if it is too wide, drop columns in the order of ``drop``, then shorten text."""
         titles, cells, texts = text_table(declared, rows)
         lines = columns(titles, cells, texts)
         if self.width is None or max(map(len, lines)) <= self.width:
@@ -100,7 +100,7 @@ class Screen:
         return None if self.width is None else 1 if self.quiet else 2
 
     def _fitted(self, shown: list[_Shown], width: int) -> list[list[str]]:
-        """Remove columns from ``shown`` until the remaining columns fit, and return the texts of these columns."""
+        """Remove columns from ``shown`` until the remaining columns fit, and return those columns' ``texts``."""
         while _width([min(each.size, _NAME) if each.is_text else each.size for each in shown]) > width:
             droppable = [each for each in shown if each.drop or not any(each.texts[1:])]
             if not droppable:
@@ -156,7 +156,7 @@ class Screen:
 
 
 def _without_middle(text: str, most: int, head: int) -> str:
-    """Shorten a text to ``most`` characters; keep its first ``head`` characters and its end."""
+    """Shorten ``text`` to ``most`` characters; keep its first ``head`` characters and its end."""
     return text if len(text) <= most else f"{text[:head]}...{text[len(text) - (most - 3 - head) :]}"
 
 
@@ -180,7 +180,7 @@ def terminal_table(board: Leaderboard, screen: Screen = WHOLE) -> list[str]:
 
 
 def measure_lines(board: Leaderboard, screen: Screen) -> list[str]:
-    """Return the lines of a table of further metrics of groups and tasks, or no lines if there are no such metrics."""
+    """Return the lines of a table of further group and task metrics, or no lines if there are no such metrics."""
     rows = [*measure_rows(board)] if any(map(NOTES, board.tasks)) else []
     return screen.table(METRICS, rows) if rows else []
 

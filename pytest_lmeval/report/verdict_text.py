@@ -1,4 +1,4 @@
-"""Describe the cause of a verdict in one sentence: the scores that changed, or else the gate's first reason."""
+"""Describe the cause of a verdict in one sentence: the scores that changed, or otherwise the gate's first reason."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _compared(verdict: str, comparison: Row) -> str:
 
 
 def _moves(comparison: Row, verdict: str, verb: str) -> str:
-    """Describe the changes of the tasks with this verdict in points, largest first, and the overall change."""
+    """Describe, in points, the changes in tasks with this verdict, largest first, and the overall change."""
     tasks = sorted((row for row in comparison.get("tasks", ()) if row["verdict"] == verdict), key=_size, reverse=True)
     pooled = comparison.get("pooled") or {}
     names = [str(row["task"]) for row in tasks[:_MOVED]]

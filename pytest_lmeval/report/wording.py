@@ -38,7 +38,7 @@ def is_off(gate: Mapping[str, Any]) -> bool:
 
 
 def off_line(gate: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
-    """Return a line that no result can fail the run; it names the ini file unless the command line set the gate."""
+    """Say that no result can fail the run; name the ini file unless the command line set the gate."""
     ini = manifest.get("ini_file")
     by_command = any(argument.startswith("--lm-gate") for argument in _argv(manifest))
     by = "" if by_command or not ini else f" (set by {ini} or the environment)"
@@ -46,7 +46,7 @@ def off_line(gate: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
 
 
 def ini_line(gate: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
-    """Return a line with the gate's settings from the ini file, or "": an edit of that file can weaken the gate."""
+    """Return a line with the gate's settings from the ini file, or "": an edit to that file can weaken the gate."""
     named = manifest.get("gate_from_ini")
     if not isinstance(named, Mapping) or not named:
         return ""
@@ -66,7 +66,7 @@ def baseline_line(gate: Mapping[str, Any]) -> str:
 
 
 def verdict_lines(gate: Mapping[str, Any]) -> list[str]:
-    """Return lines for a command's output: the verdict, its reasons, the baseline and the doubts."""
+    """Return lines for a command's output: the verdict, its reasons, the baseline and the gate's warnings."""
     lines = [
         f"gate {gate['mode']}: {'not gated' if is_off(gate) else gate['verdict']}",
         *(f"  {reason}" for reason in gate["reasons"]),
@@ -115,7 +115,7 @@ def resume_line(board: Leaderboard) -> str:
 def next_step(board: Leaderboard, reports: str, baseline: str, *, is_first: bool) -> str:
     """Return a line that suggests the user's next command, or "" if there is no suggestion.
 
-    ``reports`` is the folder of the leaderboard. ``baseline`` is the run's baseline, or else an existing
+    ``reports`` is the folder of the leaderboard. ``baseline`` is the run's baseline, or otherwise an existing
     ``baseline.json``. ``is_first`` is True if the folder contained no earlier run.
     """
     gate = board.facts.gate or {}
@@ -150,9 +150,9 @@ def with_item(parts: tuple[str, str], item: str) -> str:
 def rerun_parts(manifest: Mapping[str, Any], path: str) -> tuple[str, str]:
     """Return the unquoted start of the node ids of the file ``path``, and the quoted options of a rerun command.
 
-    ``manifest`` has the run's arguments, with secrets hidden, its ``rootdir`` and its ``report_dir``. The options omit
-    arguments with a hidden value. The options set another report dir, so that the rerun does not overwrite the run's
-    leaderboard and ledger.
+    ``manifest`` holds the run's arguments, with secrets hidden, its ``rootdir`` and its ``report_dir``. The options
+    omit arguments with a hidden value. The options set another report dir, so that the rerun does not overwrite the
+    run's leaderboard and ledger.
     """
     given = [argument for argument in _repeated(_argv(manifest)) if HIDDEN not in argument]
     given.append(f"--lm-report-dir={os.path.join(_text(manifest, 'report_dir', 'reports'), 'rerun')}")
@@ -240,7 +240,7 @@ def _age(asked: Any, run_at: str) -> str:
 
 
 def selection_text(board: Leaderboard) -> str:
-    """Return a text with the number of examples that ran, or "" if all examples ran."""
+    """State how many examples ran; return "" if all of them did."""
     counts = board.facts.selection.get("tasks", {}).values()
     if not counts:
         return ""
@@ -251,7 +251,7 @@ def selection_text(board: Leaderboard) -> str:
 
 
 def remark_lines(board: Leaderboard) -> list[str]:
-    """Return the remarks that each report shows on excluded rows, quarantine, thoughts, repeats and the cache."""
+    """Return the remarks that each report shows about excluded rows, quarantine, thoughts, repeats and the cache."""
     lines = [f"{row.task}: {line}" for row in board.tasks for line in _notes_of(row)]
     lines += [*_quarantine_lines(board), *_thought_lines(board)]
     for row in board.tasks:

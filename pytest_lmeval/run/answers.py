@@ -129,7 +129,7 @@ class Engines:
     ) -> Engine:
         """Return a new engine that queries ``adapter`` about the units in ``batches`` and from ``ahead``."""
         made = self.make(adapter, recall, *hooks)
-        # If a batch kills its process, the current example gets the blame, so do not request other units ahead of time.
+        # If a batch kills its process, the current example is blamed, so do not request other units ahead of time.
         alone = self._may_crash and not made.streams
         made.plan(batches, (lambda: None) if ahead is None or alone else ahead)
         return made
@@ -149,7 +149,7 @@ class Engines:
         return {} if self._cache is None else {"cache": self._cache.facts()}
 
     def cost_facts(self) -> dict[str, Any]:
-        """Return the manifest entry on costs: the run's limit, its earlier costs, and this process's costs."""
+        """Return the manifest entry for costs: the run's limit, its earlier costs, and this process's costs."""
         if self.budget is None:
             return {}
         return {"max_cost": {"limit": self._limit, "before": self._spent_before, "spent": self.budget.spent}}
@@ -164,7 +164,7 @@ class Engines:
 class Judges:
     """A run's judge and the judges that tasks name; each adapter is created once.
 
-    ``known`` has the judges' replies from the resumed run. ``user_adapter`` simulates users; if it is None, the judge
+    ``known`` holds the judges' replies from the resumed run. ``user_adapter`` simulates users; if it is None, the judge
     simulates them.
     """
 
@@ -184,7 +184,7 @@ class Judges:
         return None if self.user_adapter is None else self._judge(self.user_adapter)
 
     def simulated_user(self, adapter: Any) -> NamedJudges:
-        """Return the model that simulates users: the user model if it exists, or else the judge with ``adapter``."""
+        """Return the model that simulates users: the user model if it exists, otherwise the judge with ``adapter``."""
         return self.user or self.of(adapter)
 
     @property
@@ -220,7 +220,7 @@ class Judges:
 class ModelAnswers:
     """Gets the answers of ``model`` to the units of ``plan``.
 
-    ``connect`` returns the engine that sends requests. ``recorded`` has an earlier run's answers. ``note`` records
+    ``connect`` returns the engine that sends requests. ``recorded`` holds an earlier run's answers. ``note`` records
     answers that wait for scoring, and intermediate answers within a conversation. ``simulated_user`` returns the model
     that simulates users.
     """
@@ -262,7 +262,7 @@ class ModelAnswers:
         return self.engine.respond(unit, partial(self._requests, render))
 
     def asked(self, unit: Unit) -> tuple[Prompt, Sequence[Request]] | None:
-        """Return and forget a unit's prompt and its requests for one repeat, or None if no prompt was rendered."""
+        """Remove and return a unit's prompt and requests for one repeat, or return None if no prompt was rendered."""
         return self._asked.pop(unit, None)
 
     def forget(self, unit: Unit) -> None:

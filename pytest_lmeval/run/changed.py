@@ -40,7 +40,7 @@ class Dependencies:
         self._collected = ""
 
     def watch(self) -> None:
-        """Start to record every project file that this process opens."""
+        """Start recording every project file that this process opens."""
         sys.addaudithook(self._see)
 
     def collect(self, path: Path | None) -> None:
@@ -122,9 +122,9 @@ def touched_since(
 ) -> Touched:
     """Return the task files among ``files`` that depend on a file in ``root`` that differs from the commit ``ref``.
 
-    An untracked file counts as changed unless git ignores it. All task files are affected if a configuration file
-    changed, or a file on which no task file depends. Changed files that match ``ignored`` do not count; ``ignored``
-    holds patterns of file names, and folders that end with ``/``.
+    An untracked file counts as changed unless git ignores it. All task files are affected if a configuration file, or a
+    file on which no task file depends, changed. Changed files that match ``ignored`` do not count; ``ignored`` holds
+    patterns for file names, and folders that end with ``/``.
     """
     try:
         changed = _changed(ref, root)

@@ -1,4 +1,4 @@
-"""Query judges and run programs as soon as answers arrive, before the examples' turns to be scored."""
+"""Query judges and run programs as soon as answers arrive, before it is the examples' turn to be scored."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Early:
         return answers.task(unit).score if begun is None else lambda *_: next(begun).result()
 
     def close(self) -> None:
-        """Start no more early scoring, and do not wait for running programs."""
+        """Start no further early scoring, and do not wait for running programs."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
 

@@ -21,7 +21,7 @@ class Keeper:
     """Looks for unrecorded answers every `LOOK_S` seconds in a thread, and records them.
 
     The keeper records an answer only after the answer has waited for about a second. If the model is faster than the
-    scoring, every answer waits briefly, and to record every answer would take a tenth of the run. ``arrived`` returns
+    scoring, every answer waits briefly, and recording every answer would take a tenth of the run. ``arrived`` returns
     the waiting answers.
     """
 
@@ -34,7 +34,7 @@ class Keeper:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop the thread, and record the answers that still wait, for example because the run was stopped."""
+        """Stop the thread, and record the answers that are still waiting, for example because the run was stopped."""
         self._ended.set()
         self._thread.join()
         for each in self._arrived():

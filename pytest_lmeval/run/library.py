@@ -48,7 +48,7 @@ class RunOutcome:
 
 
 def run_task(task: Any, adapter: Any, **options: Any) -> TaskRow:
-    """Run one task and return its row of the leaderboard; the options are those of :func:`run_leaderboard`.
+    """Run one task and return its leaderboard row; the options are those of :func:`run_leaderboard`.
 
     The row has the score, the numbers of correct and total examples, the latency, and all results in ``per_example``.
     """
@@ -79,13 +79,13 @@ def run_leaderboard(  # noqa: PLR0913  # keyword-only options, like those of the
     answers. ``repeats`` is the number of responses per example, ``timeout`` is the number of seconds for one request,
     and ``sandbox`` is the level at which programs run. ``thresholds`` maps tasks or metrics to values in [0, 1].
     ``gate`` is the mode for :func:`decide`: in every mode except ``examples``, the status of an example under its
-    threshold is ``below``. ``think_tags`` enclose the thoughts at the beginning of a text; None leaves texts unchanged.
-    ``baseline`` is the run whose quarantine applies; without a baseline, the examples' own quarantine applies. Results
-    hide attributes of the adapter and the judge whose names suggest secrets, such as ``api_key``. The function does not
-    close a batch adapter, but it closes an async adapter (``aclose``) with its event loop. A task with an unmet need,
-    such as a missing package, gets no requests, and the leaderboard is then incomplete. Raises UsageError if every task
-    has an unmet need, if there are no tasks, if tasks share a name, if the adapter has no answering method, or if an
-    option is out of range.
+    threshold is ``below``. ``think_tags`` enclose the thoughts at the beginning of a model's text; None leaves text
+    unchanged. ``baseline`` is the run whose quarantine applies; without a baseline, the examples' own quarantine
+    applies. Results hide adapter and judge attributes whose names suggest secrets, such as ``api_key``. The function
+    does not close a batch adapter, but it closes an async adapter (``aclose``) with its event loop. A task with an
+    unmet need, such as a missing package, gets no requests, and the leaderboard is then incomplete. Raises UsageError
+    if every task has an unmet need, if there are no tasks, if tasks share a name, if the adapter has no answering
+    method, or if an option is out of range.
     """
     if not tasks:
         raise UsageError("no tasks: a run of nothing has no score")
@@ -138,7 +138,7 @@ def run_tasks(
     judge: Any = None,
     render: Callable[[Example], Prompt] = render,
 ) -> RunOutcome:
-    """Run ``tasks`` and return the outcome; ``settings`` has the other options of :func:`run_leaderboard`."""
+    """Run ``tasks`` and return the outcome; ``settings`` holds the other options of :func:`run_leaderboard`."""
     check_adapter(adapter, adapter_name(adapter))
     _check_names(tasks)
     known = registry or default_registry()

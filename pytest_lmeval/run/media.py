@@ -32,7 +32,7 @@ def lacking_of_judges(
 
 
 def check_media(media: Mapping[str, Sequence[str]], which: str, facts: AdapterFacts) -> None:
-    """Raise UsageError that names examples if an adapter does not accept a kind of ``media``."""
+    """Raise a UsageError that names examples if an adapter does not accept a kind of ``media``."""
     for kind, ids in sorted(media.items()):
         if kind not in facts.media:
             more = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""

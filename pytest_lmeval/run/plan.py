@@ -54,7 +54,7 @@ class RunPlan:
     task with unmet needs gets no requests. ``adapter`` is None until it is known. ``tasks`` holds the tasks prepared
     for the adapter, by the ``id`` of the unit's task. ``runs_programs`` means that a unit runs code written by the
     model. ``no_programs`` is the reason why programs cannot run, or "". ``is_trusted`` means that the adapter's
-    programs are trusted. ``media`` has the ids of examples with media, by task name and kind.
+    programs are trusted. ``media`` holds the ids of examples with media, by task name and kind.
     """
 
     registry: Registry
@@ -77,9 +77,9 @@ class RunPlan:
 class Needs:
     """The needs of a task other than the model; ``unit`` is the task's first selected unit.
 
-    ``judges`` holds specs; "" is the run's judge. ``metrics`` names all metrics, and ``packaged`` has the metrics that
-    import a package to score. ``programs`` means that a metric runs code written by the model. ``media`` has the ids of
-    examples with media, by kind, and ``sees_media`` has the judges of these examples.
+    ``judges`` holds specs; "" is the run's judge. ``metrics`` names all metrics, and ``packaged`` holds those that
+    import a package to score. ``programs`` means that a metric runs code written by the model. ``media`` holds the ids
+    of examples with media, by kind, and ``sees_media`` holds these examples' judges.
     """
 
     unit: Any
@@ -221,7 +221,7 @@ def check_left(*plans: RunPlan) -> None:
 
 
 def check_repeats(units: Iterable[Unit], given: int | None) -> None:
-    """Raise UsageError if a task has too few repeats to pass, or repeats that differ from the run's, ``given``."""
+    """Raise UsageError if a task has too few repeats to pass, or if its repeats differ from the run's, ``given``."""
     others: dict[str, int] = {}
     for unit in units:
         policy = unit.example.policy
@@ -285,7 +285,7 @@ def check_selection(units: Sequence[Unit], adapter: Any, facts: AdapterFacts) ->
     """Raise UsageError if ``adapter`` rejects ``units``, or if it gives no answers although a task needs answers."""
     if not facts.answers:
         _check_no_answers(units, adapter)
-    # An adapter of a conftest may reject the selection before the first request.
+    # An adapter from a conftest may reject the selection before the first request.
     if (check := method(adapter, "check_selection")) is not None:
         check([(unit.task.name, unit.example.id) for unit in units])
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Query(NamedTuple):
-    """The request hash, model and number of repeats that must match before the run reuses a response.
+    """The request hash, model and number of repeats that must match for the run to reuse a response.
 
     ``key`` distinguishes a project's own models that have the same name.
     """
@@ -42,12 +42,12 @@ class Query(NamedTuple):
 class HeldResults:
     """The last result for each (task, id) in a ledger, from runs with the current settings.
 
-    ``damaged`` counts unreadable lines; usually, only the last line of a killed process is unreadable. ``keys`` has
+    ``damaged`` counts unreadable lines; usually, only the last line from a killed process is unreadable. ``keys`` holds
     each (task, id) with a result in the ledger, including results of runs with other settings. ``started`` and
     ``complete`` describe the last run in the ledger. ``has_other_settings`` means that no run in the ledger had the
-    current settings. ``nothing`` is the reason why there is nothing to resume, or "". ``journal`` has the answers of
-    examples that may still lack a result, by judge; the model's key is "". ``calls`` has the tool calls of such
-    examples that must run only once. ``outside`` has the requests that belong to no example.
+    current settings. ``nothing`` is the reason why there is nothing to resume, or "". ``journal`` holds the answers for
+    examples that may still lack a result, by judge; the model's key is "". ``calls`` holds the tool calls of such
+    examples that must run only once. ``outside`` holds the requests that belong to no example.
     """
 
     results: Mapping[tuple[str, str], ExampleResult] = field(default_factory=dict)
@@ -68,18 +68,18 @@ class HeldResults:
 
     @property
     def cost(self) -> float:
-        """The cost of all recorded answers, including answers to examples without a result."""
+        """The cost of all recorded answers, including answers for examples without a result."""
         costs = [result.usage.get("cost", 0.0) for result in self.results.values()]
         costs.append(self.outside.usage.get("cost", 0.0))
         return math.fsum([*costs, *(record.get("cost", 0.0) for record in self._unfinished())])
 
     @property
     def unfinished(self) -> int:
-        """The number of recorded answers to examples without a result."""
+        """The number of recorded answers for examples without a result."""
         return len(self._unfinished())
 
     def responses(self, task: str, example: str, query: Query) -> Sequence[Response] | None:
-        """Return an example's responses if they answer the current requests, or else None."""
+        """Return an example's responses if they answer the current requests, otherwise None."""
         held = self.results.get((task, example))
         repeats = 0 if held is None else len(held.outputs or held.predictions)
         if held is None or is_function(held) or held.exchanges or not is_of(held.adapter_key, query.key):
@@ -103,7 +103,7 @@ class HeldResults:
         return [counted, *others]
 
     def known(self, name: str, key: str) -> KnownAnswers:
-        """Return answers to examples with several requests, from the model with ``name`` and ``key``."""
+        """Return answers for examples with several requests, from the model with ``name`` and ``key``."""
         results = [each for each in self.results.values() if each.adapter == name and is_of(each.adapter_key, key)]
         is_same = self.outside.adapter == name and is_of(self.outside.adapter_key, key)
         return KnownAnswers(results, "", self.journal, key, self.outside.answers if is_same else ())
@@ -158,7 +158,7 @@ class Recorded:
         return found if len(found) == len(requests) else None
 
     def of(self, unit: Unit) -> Recall:
-        """Return the recorded answers to an example with several requests."""
+        """Return the recorded answers for an example with several requests."""
         return self._known.of(unit.task.name, unit.example.id)
 
     @cached_property

@@ -52,7 +52,7 @@ class Resumption:
         return self._is_own and held.item == result.item
 
     def stored(self, result: ExampleResult) -> StoredLine | None:
-        """Return the ledger line that holds a result's texts, or None if the texts are in memory."""
+        """Return the ledger line that holds a result's text, or None if the text is in memory."""
         assert self._held is not None
         held = self._held.results[result.task, result.id]
         is_same = all(getattr(held, name) == getattr(result, name) for name in _TEXTS)

@@ -52,7 +52,7 @@ _WRITTEN = (
 class Run:
     """Plans, queries and scores units: pass the result of ``plan`` to ``ask``, and the result of ``ask`` to ``score``.
 
-    ``make_adapter`` returns the adapter for the spec of a judge that a task names. ``held`` has the resumed run's
+    ``make_adapter`` returns the adapter for the spec of a judge that a task names. ``held`` holds the resumed run's
     results. ``journal`` stores answers until their example has a result. ``engines`` creates the engines that send
     requests; by default, they have the limits in ``settings``.
     """
@@ -138,7 +138,7 @@ class Run:
     def ask(
         self, plan: RunPlan, adapter: Any, ahead: Ahead | None = None, engine: Any = None, judge: Any = None
     ) -> ModelAnswers:
-        """Return an object that gets the answers of ``adapter`` to the units of ``plan``.
+        """Return an object that gets ``adapter``'s answers to the units of ``plan``.
 
         ``ahead`` returns the next unit to query. ``engine`` is the project's own engine, or None. ``judge`` is the
         adapter of the run's judge, which simulates users if no other model simulates them.
@@ -240,7 +240,7 @@ class Run:
         }
 
     def close(self) -> None:
-        """Stop sending requests, also to judges; drop open requests, and record the answers that have arrived."""
+        """Stop sending requests, including to judges; drop open requests, and record the answers that have arrived."""
         if self._answers is not None and self._answers.engine.jobs:
             self._keep()
         for part in (self._early, self._keeper, self.engines, self.journal):
@@ -257,7 +257,7 @@ class Run:
         return self._early.look(answers, tools, unit)
 
     def _keep(self, on_wait: OnWait | None = None, engine: Any = None) -> None:
-        """Call ``on_wait``, and start to record answers that wait for scoring."""
+        """Call ``on_wait``, and start recording answers that wait for scoring."""
         if on_wait is not None:
             on_wait(engine)
         answers = self._answers

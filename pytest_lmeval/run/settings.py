@@ -42,13 +42,13 @@ class RunSettings:
     """The settings of a run, with the same defaults as the command line.
 
     ``default_thresholds`` override the examples' thresholds, and ``thresholds`` override both. ``gate`` is the gate's
-    mode, which decides if an example under its threshold is ``failed`` or ``below``. ``sandbox`` is a sandbox level.
-    ``concurrency`` and ``max_cost`` apply to the whole run; ``share`` is the number of processes in the run.
-    ``passthrough`` has the exceptions that stop the run. ``may_crash`` means that the current example gets the blame if
+    mode, which decides whether an example under its threshold is ``failed`` or ``below``. ``sandbox`` is a sandbox
+    level. ``concurrency`` and ``max_cost`` apply to the whole run; ``share`` is the number of processes in the run.
+    ``passthrough`` holds the exceptions that stop the run. ``may_crash`` means that the current example is blamed if
     this process dies, so the run sends only its batch. ``reuses`` means that the run reuses answers from an earlier
-    ledger. ``adapter`` is the model's name until the model is created. ``scrubber`` hides secrets from adapter options
-    in results. ``think_tags`` enclose the thoughts at the beginning of a model's text; None leaves texts unchanged.
-    ``cache`` has the settings of the answer cache. ``quarantine`` lists examples that cannot affect the outcome.
+    ledger. ``adapter`` is the model's name until the model is created. In results, ``scrubber`` hides the secrets in
+    adapter options. ``think_tags`` enclose the thoughts at the beginning of a model's text; None leaves text unchanged.
+    ``cache`` holds the settings of the answer cache. ``quarantine`` lists examples that cannot affect the outcome.
     """
 
     batch_size: int = DEFAULT_BATCH_SIZE

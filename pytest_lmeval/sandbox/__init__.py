@@ -6,10 +6,10 @@ answers with plain data on a dedicated pipe. The caller compares the values with
 the program's process. The exit status and the output of the process never decide a score. A ``check(candidate)`` runs
 in a second process that shares nothing with the program.
 
-At the level ``confined``, the kernel also denies access to the network and to other processes, and the creation of
-processes. The only files that a confined program may access are in its working folder, the standard library and the
-libraries that it needs. Levels other than ``confined`` have only the separate process and the limits.
-``docs/sandbox.md`` lists the attacks that each level does not stop.
+At the level ``confined``, the kernel also denies network access, access to other processes, and process creation. The
+only files that a confined program may access are in its working folder, the standard library and the libraries that it
+needs. Levels other than ``confined`` have only the separate process and the limits. ``docs/sandbox.md`` lists the
+attacks that each level does not stop.
 """
 
 from __future__ import annotations

@@ -28,10 +28,10 @@ CHANGES = "changes to arguments"
 class Sandbox:
     """Runs programs at one level of confinement, each in a separate process; threads may share a sandbox.
 
-    Each method with the parameter ``program`` runs the program once, within ``limits``, and returns a `ProgramRun`,
-    even if the program fails. The methods raise `SandboxError` only if the sandbox itself fails. At most ``parallel``
-    programs run at a time; further programs wait. The sandbox raises a memory limit below ``memory_bytes`` to that
-    value. As a context manager, the sandbox closes itself.
+    Each method that takes a ``program`` runs it once, within ``limits``, and returns a `ProgramRun`, even if the
+    program fails. The methods raise `SandboxError` only if the sandbox itself fails. At most ``parallel`` programs run
+    at a time; further programs wait. The sandbox raises a memory limit below ``memory_bytes`` to that value. As a
+    context manager, the sandbox closes itself.
     """
 
     def __init__(self, level: Level, launcher: Launcher, parallel: int = 1, memory_bytes: int = 0) -> None:
@@ -69,22 +69,22 @@ class Sandbox:
     def script(self, program: str, limits: Limits, stdin: str = "") -> ProgramRun:
         """Run the program as ``__main__`` to its end, with the text ``stdin`` as its standard input.
 
-        The status is ``pass`` if the program reached its end, or called ``sys.exit()`` with the status 0. After a call
-        of ``sys.exit()``, the only answer is ``raised`` with the text ``SystemExit: 0``. A secret token marks the
-        report of the program's end; a program that finds the token in its process can forge the report.
+        The status is ``pass`` if the program reached its end, or called ``sys.exit()`` with status 0. After a call to
+        ``sys.exit()``, the only answer is ``raised`` with the text ``SystemExit: 0``. A secret token marks the report
+        of the program's end; a program that finds the token in its process can forge the report.
         """
         return self._twice(lambda: self._script(program, limits, stdin))
 
     def check(self, program: str, tests: str, entry_point: str, limits: Limits) -> ProgramRun:
         """Run ``check(candidate)`` from the source ``tests`` in a second process; the candidate is ``entry_point``.
 
-        When the tests call the candidate or another function of the program, the sandbox forwards the call to the
+        When the tests call the candidate or another of the program's functions, the sandbox forwards the call to the
         program's process. Arguments and values cross between the processes as plain data, as do changes to lists, dicts
         and sets that the tests pass. Exceptions of built-in types are raised again in the tests. The program shares no
         object with the tests, so it cannot find or change their expected values. A program fails if it returns anything
-        except plain data. The status is ``pass`` if the tests ran to their end. The run is ``forgeable`` if the program
-        could influence its tests, because they called a function other than the candidate, or because the candidate
-        changed its arguments.
+        other than plain data. The status is ``pass`` if the tests ran to their end. The run is ``forgeable`` if the
+        program could influence its tests, because they called a function other than the candidate, or because the
+        candidate changed its arguments.
         """
         return self._twice(lambda: self._check(program, tests, entry_point, limits))
 

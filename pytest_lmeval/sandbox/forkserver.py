@@ -33,7 +33,7 @@ LOST = -1
 
 
 class MissingLayersError(SandboxError):
-    """The server could not confine itself; ``layers`` has the name of each missing layer, and the reason."""
+    """The server could not confine itself; ``layers`` holds the name of each missing layer, with the reason."""
 
     def __init__(self, layers: Sequence[tuple[str, str]]) -> None:
         super().__init__("; ".join(f"layer {name}: {why}" for name, why in layers))
@@ -108,7 +108,7 @@ class _Server:
             return f"exit status {self._process.returncode}; {file.read()[-500:]}"
 
     def usable(self) -> bool:
-        # A forked process must not end the server of its parent, so it starts another server.
+        # A forked process must not end its parent's server, so it starts another server.
         return self._owner == os.getpid() and self._process.poll() is None
 
     def start(self, limits: Limits, ends: Ends) -> _ForkedChild:

@@ -39,7 +39,7 @@ class _FreshChild:
     """The process of one program, with the same members as `forkserver._ForkedChild`.
 
     The child reads ``preamble`` before the first request. ``denies`` means that the level forbids actions that the
-    user's own processes may do. Call ``close`` once, after ``stop``.
+    user's own processes may perform. Call ``close`` once, after ``stop``.
     """
 
     denies = False
@@ -81,11 +81,11 @@ class _FreshChild:
         return self._process.returncode
 
     def poll(self) -> int | None:
-        """Return the exit status, which is defined in `inside.wire` or is the program's own, or None while it runs."""
+        """Return the exit status (one from `inside.wire`, or the program's own), or None while the program runs."""
         return self._process.poll()
 
     def wait(self, timeout_s: float) -> int | None:
-        """Wait at most ``timeout_s`` seconds for the end; return the exit status, or None."""
+        """Wait at most ``timeout_s`` seconds for the process to end; return the exit status, or None."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._process.wait(timeout_s)
         return None

@@ -19,7 +19,7 @@ ENDED = frozenset(b"ZXx")
 
 
 class Idleness:
-    """Measures how long a program has waited without a break, and in total; needs ``/proc``."""
+    """Measures how long a program has waited without a break, and in total; requires ``/proc``."""
 
     def __init__(self, most_s: float, most_in_all_s: float = math.inf) -> None:
         self._most_s = most_s
@@ -28,14 +28,14 @@ class Idleness:
         self.restart()
 
     def restart(self) -> None:
-        """Start to measure again, because the program has just received a request."""
+        """Restart the measurement, because the program has just received a request."""
         self._looked_at = time.monotonic()
         self._written = self._idle_s = 0.0
         self._used_s: float | None = None
 
     @property
     def due(self) -> bool:
-        """True if it is time for the next call of `look`."""
+        """True if it is time for the next call to `look`."""
         return time.monotonic() >= self._looked_at + LOOK_S
 
     def look(self, pids: Iterable[int], written: int) -> str:
@@ -67,6 +67,6 @@ def _look(pid: int) -> tuple[float, frozenset[int]]:
         used_s = cpu_of(stat_fields(f"/proc/{pid}"))
         threads = [stat_fields(f"/proc/{pid}/task/{thread}") for thread in os.listdir(f"/proc/{pid}/task")]
     except (IndexError, OSError):
-        # The process or a thread of it has ended.
+        # The process or one of its threads has ended.
         return 0.0, ACTIVE
     return used_s, frozenset(fields[0][0] for fields in threads)

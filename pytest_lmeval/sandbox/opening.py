@@ -86,12 +86,12 @@ def probe_level(level: str) -> tuple[str, ...]:
 
 @functools.cache
 def best_level() -> str:
-    """Return ``confined`` if all of its layers work, or else ``process``."""
+    """Return ``confined`` if all of its layers work, otherwise ``process``."""
     return "process" if probe_level("confined") else "confined"
 
 
 def require_level(level: str) -> str | None:
-    """Return None if programs can run at ``level`` on this machine, or else a sentence that names the missing layers.
+    """Return None if programs can run at ``level`` on this machine, otherwise a sentence that names the missing layers.
 
     Only ``confined`` is probed, because the other levels need only a POSIX system. Raises `UsageError` as
     `open_sandbox` does.

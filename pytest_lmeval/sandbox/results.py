@@ -20,7 +20,7 @@ class Limits:
     ``/proc`` exists, the sandbox also ends a program that sleeps for ``cpu_s`` plus two seconds without a break, or for
     twice as long in total. ``memory_bytes`` limits the address space unless it is None. ``memory_bytes``,
     ``file_bytes`` and ``open_files`` apply to each process. The sandbox records only the last ``output_bytes`` of
-    stdout, and of stderr. ``processes`` applies at levels that let a program start processes. ``disk_bytes`` limits the
+    stdout and of stderr. ``processes`` applies at levels that let a program start processes. ``disk_bytes`` limits the
     total size of a program's files at the level ``confined``.
     """
 
@@ -63,7 +63,7 @@ class Limits:
 class Answer:
     """The program's answer to one request.
 
-    ``kind`` is ``value`` if ``value`` has the result, in the tagged form of `inside.wire`. ``kind`` is ``raised`` if
+    ``kind`` is ``value`` if ``value`` holds the result, in the tagged form of `inside.wire`. ``kind`` is ``raised`` if
     the program raised an exception, ``unfit`` if the result is not plain data, and ``none`` if the program ended first.
     ``text`` has details.
     """

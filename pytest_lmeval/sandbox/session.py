@@ -27,7 +27,7 @@ Launcher = ForkLauncher | FreshLauncher
 
 
 class ProgramEndError(Exception):
-    """The program has ended; ``status`` is the run's status, and the text gives the reason."""
+    """The program has ended; ``status`` is the run's status, and the message gives the reason."""
 
     def __init__(self, status: CodeStatus, reason: str) -> None:
         super().__init__(reason)
@@ -84,7 +84,7 @@ class Session:
     def ask(self, message: Mapping[str, Any] | list[Any], *, keep: bool = False) -> list[Any]:
         """Send one request and return the answer; raise `ProgramEndError` if the program ends first.
 
-        The answer is a list that begins with its kind. A malformed answer gets the kind ``unfit``, as does an answer
+        The answer is a list that begins with its kind. A malformed answer has the kind ``unfit``, as does an answer
         that would take too much memory together with the answers that the caller chose to ``keep``.
         """
         self._outgoing += frame(message)
@@ -146,7 +146,7 @@ class Session:
         return ProgramEndError(*_ending(self._child.returncode, self._limits))
 
     def close(self) -> None:
-        """End all processes of the program; its output stays readable."""
+        """End all of the program's processes; its output stays readable."""
         if self._closed:
             return
         self._closed = True
@@ -195,7 +195,7 @@ def _signal_text(number: int) -> str:
         name = signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-    # The filter answers most denied calls with an error; it ends the program only for calls of another architecture.
+    # The filter answers most denied calls with an error; it ends the program only for another architecture's calls.
     return f"signal {number}, {name}" + (" (a denied system call)" if name == "SIGSYS" else "")
 
 

@@ -2,7 +2,7 @@
 
 A ``bool`` can only equal a ``bool``, but an ``int`` can equal a ``float``. A tuple can equal a list. NaN equals no
 value. The order of a set, and of a dict's keys, does not matter. A program could choose values whose hashes collide, so
-this module compares canonical texts instead of hashed values.
+this module compares canonical text instead of hashed values.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def room(payload: bytes) -> int:
 
 
 def _room_of_text(payload: bytes) -> int:
-    """Estimate the bytes that the texts take, as if every text had the payload's widest character."""
+    """Estimate the bytes that the strings take, as if every string had the payload's widest character."""
     if rb"\u" not in payload:
         return len(payload)
     # An escaped backslash does not start another escape.
@@ -250,7 +250,7 @@ def near(symbol: str, item: Any, centre: float | int, literal: Any) -> bool:
 
 
 def show(item: Any) -> str:
-    """Return a short text for a tagged value, for use in a message."""
+    """Represent a tagged value as short text, for use in a message."""
     text = _canonical(_start(item)).replace(NAN, "nan")
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
 

@@ -23,7 +23,7 @@ def schema_names() -> tuple[str, ...]:
 
 
 def load_schema(name: str) -> dict[str, Any]:
-    """Return the schema called ``name``; for an unknown name, raise UnknownName that lists the choices."""
+    """Return the schema called ``name``; for an unknown name, raise an UnknownName that lists the choices."""
     if name not in schema_names():
         raise UnknownName("schema", name, schema_names())
     if name in _OF_MODELS:

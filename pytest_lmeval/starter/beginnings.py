@@ -20,7 +20,7 @@ _FILES = Path(__file__).with_name("files")
 class Beginning:
     """The text of each file by its path in the project, and the paths to run.
 
-    ``imports`` means that the files import modules of the project. ``has_ids`` means that each example has an id, so
+    ``imports`` means that the files import the project's modules. ``has_ids`` means that each example has an id, so
     that comparisons can pair it by id after its prompt changes.
     """
 

@@ -37,7 +37,7 @@ class QuestionRows:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The distinct answers if there are only a few, as in a classification, or else an empty tuple."""
+        """The distinct answers if there are only a few, as in a classification, otherwise an empty tuple."""
         labels = tuple(sorted(dict.fromkeys(self.answers)))
         are_labels = len(labels) <= min(_MOST_LABELS, len(self.answers) // 2)
         # Labels become part of a template and a prompt, so they must be simple.
@@ -73,7 +73,7 @@ def read_columns(path: Path, question: str = "", answer: str = "") -> QuestionRo
 
 
 def _id_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str | None:
-    """Return ``QuestionRows.id``: the column ``id``, or else another column of short, unique texts, or else a hash."""
+    """Return ``QuestionRows.id``: the column ``id``, else another column of short, unique strings, else a hash."""
     if _are_names([row.get("id") for row in rows]):
         return ""
     for name in columns:

@@ -67,10 +67,10 @@ class BaseTask(Generic[SubjectT]):
     folder with one file per split. ``DATASET_PATH`` may also be the name of a dataset on the hub. ``METRICS`` lists
     metrics; the first metric decides if an example passes. ``SUBJECTS`` lists the subjects to use: a run skips items of
     other subjects, and draws few-shot examples from the item's subject. A task without subjects sets ``[NO_SUBJECT]``.
-    ``THRESHOLD`` replaces the metric's threshold.
+    ``THRESHOLD`` overrides the metric's threshold.
 
-    While a method runs, ``item["subject"]`` is the item's subject, and ``self.dataset[split]`` has the split's items of
-    that subject. ``self.num_fewshot`` is the number of few-shot examples. ``self.rnd`` is ``random.Random(1234 +
+    While a method runs, ``item["subject"]`` is the item's subject, and ``self.dataset[split]`` holds the split's items
+    for that subject. ``self.num_fewshot`` is the number of few-shot examples. ``self.rnd`` is ``random.Random(1234 +
     index)``, a random number generator for the item; ``index`` is the item's position in its split.
 
     Override ``_load_dataset`` to select or change items, and ``_create_samples`` to ask about an item differently or
@@ -200,7 +200,7 @@ class BaseTask(Generic[SubjectT]):
         return self.rnd.sample(pool, self.num_fewshot)
 
     def _get_possible_completions(self, item: dict[str, Any]) -> list[str] | None:
-        """Return the continuations among which the model chooses, for ``ResponseType.LOGLIKELIHOODS``."""
+        """Return the continuations from which the model chooses, for ``ResponseType.LOGLIKELIHOODS``."""
         return None
 
     def _get_context(self, item: dict[str, Any]) -> BaseMetricContext | Mapping[str, Any] | None:

@@ -85,7 +85,7 @@ class TaskSequence(Dialogues):
         return kinds.pop() if len(kinds) == 1 else "mixed"
 
     def num_examples(self) -> int:
-        """Return the total number of conversations of all tasks."""
+        """Return the total number of conversations in all tasks."""
         return len(self.order)
 
     def get_example(self, index: int) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from pytest_lmeval.types import Message
 class JudgedAnswer:
     """An answer to judge: the ``prediction``, the user's last ``question``, and all ``messages`` before the answer.
 
-    ``targets`` has the correct answers, ``extras`` is the metric context, and ``raw`` is the text before
+    ``targets`` holds the correct answers, ``extras`` is the metric context, and ``raw`` is the text before
     post-processing.
     """
 

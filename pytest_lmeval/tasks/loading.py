@@ -59,7 +59,7 @@ class LoadedSplits(dict[str, Any]):
 def splits_of(
     task: BaseTask[Any], *, path: str, name: str | None = None, split: str | None = None, **options: Any
 ) -> Any:
-    """Return a task's splits, or the rows of ``split``, from the task file's folder or else from the hub.
+    """Return a task's splits, or the rows of ``split``, from the task file's folder or, failing that, from the hub.
 
     Local rows are copies, so a task may change them. Raises RecordRefused for the field ``DATASET_PATH`` if the data
     cannot be read.

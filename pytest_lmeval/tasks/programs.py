@@ -22,7 +22,7 @@ if not (_result.testsRun and _result.wasSuccessful()):
 
 
 def prints_true(program: str, sandbox: Any) -> Score:
-    """Return 1.0 if the program runs to its end and the last word that it prints is ``True``, or else 0.0."""
+    """Return 1.0 if the program runs to its end and the last word that it prints is ``True``, otherwise 0.0."""
     run = sandbox.script(program, Limits(cpu_s=LONGEST_TIMEOUT_S))
     return all_or_nothing(run, run.status == "pass" and run.stdout.split()[-1:] == ["True"], forgeable=True)
 
@@ -37,7 +37,7 @@ def check_unittests(context: Extras) -> None:
 
 
 def passes_unittests(program: str, context: Extras, sandbox: Any) -> Score:
-    """Return 1.0 if the unittest source ``test_code`` passes in the program's process, or else 0.0."""
+    """Return 1.0 if the unittest source ``test_code`` passes in the program's process, otherwise 0.0."""
     cpu_s = min(LONGEST_TIMEOUT_S, float(context.get("benchmark_timeout", LONGEST_TIMEOUT_S)))
     run = sandbox.script(f"{program}\n\n{context['test_code']}\n{_RUNNER}", Limits(cpu_s=cpu_s))
     return all_or_nothing(run, run.status == "pass", forgeable=True)

@@ -56,7 +56,7 @@ class Others(Sequence[Row]):
         return self._rows[place if place < self._left_out else place + 1]
 
     def drawn(self, random: Random, number: int) -> list[Row]:
-        """Draw ``number`` rows as eval-framework does: draw one extra, then drop the excluded or the last row."""
+        """Draw ``number`` rows as eval-framework does: draw one extra, then drop the excluded row or the last one."""
         places = random.sample(range(len(self._rows)), number + 1)
         return [self._rows[place] for place in places if place != self._left_out][:number]
 
@@ -75,7 +75,7 @@ def question_of(task: BaseTask[Any], item: Row) -> list[Message]:
 
 
 def conversation(task: BaseTask[Any], item: Row) -> list[Message]:
-    """Return the system prompt, the few-shot examples, the question and the cue, as far as they exist."""
+    """Return the system prompt, the few-shot examples, the question and the cue, omitting any that do not exist."""
     messages = [*messages_of(task, "_get_example_messages", item), *question_of(task, item)]
     initial = text_of(task, "_get_initial_prompt_text", item)
     if initial:
@@ -105,7 +105,7 @@ def messages_of(task: BaseTask[Any], method: str, item: Row) -> list[Message]:
 
 
 def checked_messages(field: str, given: Any) -> list[Message]:
-    """Return the result ``given`` of the method ``field`` as messages; raise RecordRefused for any other type."""
+    """Return ``given``, the result of the method ``field``, as messages; raise RecordRefused for any other type."""
     if not isinstance(given, list | tuple):
         raise RecordRefused("bad_type", field, f"expected a list of messages, got {given!r:.80}")
     return [_message(field, each) for each in given]
@@ -130,12 +130,12 @@ def text_of(task: BaseTask[Any], method: str, item: Row) -> str:
 
 
 def texts_of(task: BaseTask[Any], method: str, item: Row) -> tuple[str, ...]:
-    """Return the texts that the task's ``method`` returns for an item; raise RecordRefused if there is no text."""
+    """Return the strings that the task's ``method`` returns for an item; raise RecordRefused if it returns none."""
     return checked_texts(*_result(task, method, item))
 
 
 def truths_of(task: BaseTask[Any], item: Row) -> tuple[str, ...]:
-    """Return an item's correct answers; None becomes an empty text if no metric needs a correct answer."""
+    """Return an item's correct answers; None becomes an empty string if no metric needs a correct answer."""
     field, given = _result(task, "_get_ground_truth", item)
     metrics = getattr(task, "METRICS", ())
     if given is None and all(getattr(metric, "NEEDS_TARGETS", True) is False for metric in metrics):
@@ -144,7 +144,7 @@ def truths_of(task: BaseTask[Any], item: Row) -> tuple[str, ...]:
 
 
 def checked_texts(field: str, given: Any) -> tuple[str, ...]:
-    """Return the result ``given`` of the method ``field`` as texts; raise RecordRefused if it has no text."""
+    """Return ``given``, the result of the method ``field``, as strings; raise RecordRefused if it has no string."""
     texts = (given,) if isinstance(given, str) else given
     if texts is None:
         raise RecordRefused("bad_value", field, "expected text or a list of texts, got None")
@@ -159,7 +159,7 @@ def context_of(task: BaseTask[Any], item: Row) -> Any:
 
 
 def checked_context(field: str, given: Any) -> Any:
-    """Return the result ``given`` of the method ``field`` if it is a metric context, or else raise RecordRefused."""
+    """Return ``given``, the result of the method ``field``; raise RecordRefused if it is not a metric context."""
     if not (given is None or isinstance(given, BaseMetricContext | Mapping) or hasattr(given, "model_dump")):
         raise RecordRefused("bad_type", field, f"expected a BaseMetricContext or None, got {given!r:.80}")
     return given

@@ -37,7 +37,7 @@ class NamedMetrics:
 
 
 class AccuracyCompletion(NamedMetrics):
-    """Scores 1.0 if the prediction equals a correct answer exactly, or else 0.0."""
+    """Scores 1.0 if the prediction equals a correct answer exactly, otherwise 0.0."""
 
     NAMES = ("completion_accuracy",)
 
@@ -85,7 +85,7 @@ class F1:
     THRESHOLD = 0.5
 
     def __call__(self, prediction: str, targets: Sequence[str], extras: Mapping[str, Any]) -> float:
-        """Return the F1 score; two empty texts score 1."""
+        """Return the F1 score; two empty strings score 1."""
         given = prediction.lower().split()
         return max((multiset_f1(given, target.lower().split()) for target in targets), default=0.0)
 
@@ -106,13 +106,13 @@ class AccuracyCompletionOLMES:
     @staticmethod
     def _normal(text: str) -> str:
         text = text.translate(_COMMA_AND_DOLLAR).rpartition("#### ")[2]
-        # Like $ in a pattern, also match before a final line end.
+        # Like $ in a pattern, also match before a trailing newline.
         body, end = (text[:-1], "\n") if text.endswith("\n") else (text, "")
         return body.removesuffix(".") + end
 
 
 class MathReasoningCompletion(NamedMetrics):
-    """Scores 1.0 if the answer is mathematically equal to a correct answer, or else 0.0."""
+    """Scores 1.0 if the answer is mathematically equal to a correct answer, otherwise 0.0."""
 
     NAMES = ("math_equal",)
 
@@ -125,7 +125,7 @@ class JSONFormat(NamedMetrics):
 
     @classmethod
     def applies(cls, name: str, targets: Sequence[str], extras: Mapping[str, Any]) -> bool:
-        """Return False for ``json_exact`` if a target is not JSON; decide about other metrics by ``NEEDS``."""
+        """Return False for ``json_exact`` if a target is not JSON; for other metrics, decide by ``NEEDS``."""
         if name != "json_exact":
             return super().applies(name, targets, extras)
         from pytest_lmeval.metrics import only_json
@@ -141,13 +141,13 @@ class CSVFormat(NamedMetrics):
 
 
 class AccuracyLoglikelihood(NamedMetrics):
-    """Scores 1.0 if the most probable completion is the correct answer, or else 0.0."""
+    """Scores 1.0 if the most probable completion is the correct answer, otherwise 0.0."""
 
     NAMES = ("accuracy_loglikelihood",)
 
 
 class AccuracyNormLoglikelihood(NamedMetrics):
-    """Scores 1.0 if the completion with the highest log-probability per character is correct, or else 0.0."""
+    """Scores 1.0 if the completion with the highest log-probability per character is correct, otherwise 0.0."""
 
     NAMES = ("accuracy_norm_loglikelihood",)
 
@@ -159,13 +159,13 @@ class BitsPerByteLoglikelihood(NamedMetrics):
 
 
 class CodeExecutionPassAtOne:
-    """Scores 1.0 if the program passes every test case, or else 0.0.
+    """Scores 1.0 if the program passes every test case, otherwise 0.0.
 
     ``test_cases`` in the metric context may be Python expressions or ``assert`` statements, or the source of a
     ``check(candidate)``. Test cases may also be ``[arguments..., expected]`` lists or ``{"input", "output"}`` objects
     for the function ``entry_point``. ``timeout_s`` is the limit in CPU seconds, 3 by default. Instead of
     ``test_cases``, the context may have ``test_code``, unittest source that runs after the program, and
-    ``benchmark_timeout``, at most 30 CPU seconds of which have an effect.
+    ``benchmark_timeout``, a number of CPU seconds, of which at most 30 count.
     """
 
     NAME = "code_pass_at_one"
@@ -206,7 +206,7 @@ class CodeExecutionPassAtOne:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The expressions that must be true, or else the extras of a compact ``code_exec`` record."""
+    """The expressions that must be true, or the extras of a compact ``code_exec`` record."""
 
     expressions: tuple[str, ...] = ()
     extras: Mapping[str, Any] = field(default_factory=dict)

@@ -48,7 +48,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%", "**"})
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """Return the element ``attribute`` of a mapping, or else the attribute of ``obj`` with this name."""
+        """Return a mapping's element ``attribute``, or otherwise the attribute of ``obj`` with this name."""
         if isinstance(obj, dict) and attribute in obj:
             return obj[attribute]
         return super().getattr(obj, attribute)

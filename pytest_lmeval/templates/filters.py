@@ -95,7 +95,7 @@ def written(value: Any) -> Any:
 
 
 def check_size(characters: int) -> None:
-    """Raise LimitReached for a text of more than MAX_CHARS characters."""
+    """Raise LimitReached for text of more than MAX_CHARS characters."""
     if characters > MAX_CHARS:
         raise LimitReached(f"more than {MAX_CHARS:,} characters")
 
@@ -249,7 +249,7 @@ def _round(value: float, precision: int = 0, method: str = "common") -> float:
 
 def _sum(values: Iterable[Any]) -> Any:
     numbers = [*values]
-    # Refuse lists and texts, because their sum would grow with every step.
+    # Refuse lists and strings, because their sum would grow with every step.
     if others := [type(value).__name__ for value in numbers if not isinstance(value, int | float)]:
         raise TypeError(f"sum adds numbers, got {others[0]}")
     return sum(numbers)

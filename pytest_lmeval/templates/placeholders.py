@@ -2,7 +2,7 @@
 
 Values are always data. In the text of a template, a value becomes text that is not parsed again. In a string within an
 expression, the value is escaped. Elsewhere in an expression, a number, a boolean or a list becomes a literal, and a
-text must be a name, as in ``sample.<< config.column >>``. No value can add an expression.
+string must be a name, as in ``sample.<< config.column >>``. No value can add an expression.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def _attribute(node: nodes.Getattr | nodes.Getitem) -> list[str]:
 
 
 class _Guard(NodeTransformer):
-    """Wraps nodes that can repeat or grow in guard filters, which no template can name."""
+    """Adds guard filters, which no template can name, to nodes that can repeat or grow."""
 
     def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802  # jinja2 finds it by this name
         self.generic_visit(node)

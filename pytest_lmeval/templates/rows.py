@@ -21,7 +21,7 @@ _FUNCTIONS = frozenset({"range"})
 
 @dataclass(frozen=True, slots=True)
 class RowTemplate:
-    """A compiled template; ``field`` is the key by which messages name the template."""
+    """A compiled template; ``field`` is the key that identifies the template in messages."""
 
     field: str
     template: Template
@@ -42,11 +42,11 @@ class RowTemplate:
         yield self
 
     def used(self, columns: Collection[str]) -> set[str]:
-        """Return the names of all columns that the template uses; ``columns`` has the known columns."""
+        """Return the names of all columns that the template uses; ``columns`` holds the known columns."""
         return _columns_of(self.template.names, columns)
 
     def check_columns(self, columns: Collection[str]) -> None:
-        """Raise RecordRefused for an unknown column, or if the template is only the name of a column."""
+        """Raise RecordRefused for an unknown column, or if the template is only a column's name."""
         source = self.template.source.strip()
         name = source[1:-1] if source.startswith("{") and source.endswith("}") else source
         if name.strip() in columns:
@@ -90,7 +90,7 @@ class RowTemplate:
 
 @dataclass(frozen=True, slots=True)
 class RowValue:
-    """A value in which each text with an expression, at any depth, is a template."""
+    """A value in which each string with an expression, at any depth, is a template."""
 
     value: Any
 
@@ -111,7 +111,7 @@ class RowValue:
 
 @dataclass(frozen=True, slots=True)
 class PartsTemplate:
-    """A prompt of several parts: texts, and objects for media, whose values are also templates."""
+    """A prompt of several parts: strings, and objects for media, whose values are also templates."""
 
     parts: Sequence[RowTemplate | RowValue]
 

@@ -20,7 +20,7 @@ _RESULT = "lmeval_result"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dialect:
-    """The template options of a format: more filters, and whether to keep a last line end and to write null as None."""
+    """The template options of a format: more filters, keeping a trailing newline, and writing null as None."""
 
     filters: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     keeps_line_end: bool = False
@@ -36,10 +36,10 @@ class TemplateFault(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A compiled template; ``names`` has its variables, each with the constant attributes that follow it.
+    """A compiled template; ``names`` holds its variables, each with the constant attributes that follow it.
 
-    ``alone`` has the variables that the template writes unchanged. ``tolerates_missing`` is True if the template tests
-    whether a variable is defined, or has a default for a missing variable.
+    ``alone`` holds the variables that the template writes unchanged. ``tolerates_missing`` is True if the template
+    tests whether a variable is defined, or has a default for a missing variable.
     """
 
     source: str
@@ -99,7 +99,7 @@ class Template:
 
 @lru_cache(maxsize=4096)
 def compile_template(source: str, dialect: Dialect = USUAL) -> Template:
-    """Compile ``source``; raise TemplateFault that describes the fault if it is not a valid template."""
+    """Compile ``source``; raise a TemplateFault that describes the error if it is not a valid template."""
     environment = make_environment()
     environment.keep_trailing_newline = dialect.keeps_line_end
     environment.filters.update(dialect.filters)

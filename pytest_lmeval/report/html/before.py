@@ -41,7 +41,7 @@ def against(
     comparison: Mapping[str, Any] | None,
     baseline: Mapping[tuple[str, str], ExampleResult],
 ) -> Against:
-    """Return a run's flips and earlier results, from the comparison or else from the baseline's results."""
+    """Return a run's flips and earlier results, from the comparison and the baseline's results."""
     by_id = (comparison or {}).get("criteria", {}).get("pair_by") == "id"
     return Against(_flips(results, comparison, baseline), _known(results, comparison, baseline), by_id)
 
@@ -51,7 +51,7 @@ def _flips(
     comparison: Mapping[str, Any] | None,
     baseline: Mapping[tuple[str, str], ExampleResult],
 ) -> Flips:
-    """Return the examples that got worse or better, by the comparison or else by the baseline's results."""
+    """Return examples that got worse or better, from the comparison if given, otherwise from the baseline's results."""
     if comparison is not None:
         return {**_named(comparison, "better"), **_named(comparison, "worse")}
     if not baseline:

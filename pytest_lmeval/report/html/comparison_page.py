@@ -43,7 +43,7 @@ _PASSES = {"passed": True, "failed": False, "below": False}
 
 
 def render_comparison(comparison: Mapping[str, Any], models: Sequence[Compared], folder: Path | None = None) -> str:
-    """Return the page of ``models`` as one ASCII HTML file; if it omits examples, it shows their number.
+    """Return the page of ``models`` as one ASCII HTML file; if it omits examples, it shows how many.
 
     Links to files are relative to ``folder``, which defaults to the working directory.
     """
@@ -140,7 +140,7 @@ def columns_data(overview: Mapping[str, Any], columns: Sequence[Compared]) -> Re
 
 
 def _tasks(columns: Sequence[Compared]) -> dict[str, list[_Across]]:
-    """Return each task's rows in data order, or else in the order of the first column that has each row."""
+    """Return each task's rows in data order if known, otherwise in the order of their first appearance in a column."""
     held = [
         {(asked.task, asked.id): result for result in column.results for asked in (result.question,)}
         for column in columns
@@ -172,7 +172,7 @@ def _scored_apart(present: Sequence[ExampleResult]) -> bool:
 
 
 def _prompts_differ(present: Sequence[ExampleResult]) -> bool:
-    """Return True if the models got different prompts; if results lack prompts, compare hashes."""
+    """Return True if the models received different prompts; if results lack prompts, compare hashes."""
     hashes = {result.question.hash for result in present}
     # The hash covers the prompt, so equal hashes mean that there is no need to read the texts.
     if len(hashes) == 1 and "" not in hashes:
@@ -203,7 +203,7 @@ def _encoded_row(row: _Across, start: PromptStart) -> str:
 
 
 def _beside(fields: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a column's fields that differ from the ``shared`` fields; a shared field that is missing is None."""
+    """Return a column's fields that differ from the ``shared`` fields; a missing shared field becomes None."""
     own = {name: value for name, value in fields.items() if shared.get(name, _NOTHING) != value}
     return own if shared.keys() <= fields.keys() else {**own, **{name: None for name in shared if name not in fields}}
 

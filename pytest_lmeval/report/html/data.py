@@ -45,7 +45,7 @@ _FLIPPED = ("worse", "better")
 
 @dataclass(frozen=True, slots=True)
 class ReportData:
-    """The page's data blocks: ``overview`` is a JSON value, and ``tasks`` has the JSON text of each task's examples."""
+    """The page's data blocks: ``overview`` is a JSON value, and ``tasks`` holds each task's examples as JSON text."""
 
     overview: Mapping[str, Any]
     tasks: Sequence[str]
@@ -154,13 +154,13 @@ def _tasks(names: Iterable[str], results: Iterable[ExampleResult]) -> dict[str, 
 
 
 def common_start(results: Sequence[ExampleResult]) -> PromptStart:
-    """Return the common beginning of all prompts if it is long enough to store separately, or else ``NO_START``."""
+    """Return the common beginning of all prompts if it is long enough to store separately, otherwise ``NO_START``."""
     # The few-shot examples that a task's prompts share are often nine tenths of a ledger.
     if len(results) < 2:
         return NO_START
     common = results[0].question.prompt
     for result in results:
-        # To read a prompt may mean to read a file, so stop as soon as the common beginning is too short.
+        # Reading a prompt may mean reading a file, so stop as soon as the common beginning is too short.
         if not (common := _shared_lines(common, result.question.prompt)):
             break
     if not results[0].question.messages:
@@ -171,7 +171,7 @@ def common_start(results: Sequence[ExampleResult]) -> PromptStart:
 
 
 def _shared_lines(one: str, other: str) -> str:
-    """Return the whole lines with which both texts begin, or "" if these lines are too short."""
+    """Return the whole lines that both strings share at the beginning, or "" if these lines are too short."""
     if not other.startswith(one):
         one = one[: next(place for place, (a, b) in enumerate(zip_longest(one, other)) if a != b)]
     end = one.rfind("\n") + 1
@@ -179,10 +179,10 @@ def _shared_lines(one: str, other: str) -> str:
 
 
 def most_telling(tasks: Sequence[Iterable[int]], text_of: Callable[[int, int], str], most: int) -> list[dict[int, str]]:
-    """Return the encoded text of each task's most informative examples, by place; tasks get fair shares.
+    """Return the encoded text of each task's most informative examples, by position; each task gets a fair share.
 
-    ``tasks`` has the ranks of each task's examples; examples of rank 0 in any task precede those of rank 1. The texts
-    have at most ``most`` characters in total.
+    ``tasks`` holds the ranks of each task's examples; examples of rank 0 in any task precede those of rank 1. The total
+    length is at most ``most`` characters.
     """
     chosen: list[dict[int, str]] = [{} for _ in tasks]
     size = 0
@@ -217,7 +217,7 @@ def _tally(task: str, results: Sequence[ExampleResult], chosen: Mapping[int, str
 
 
 def encode_task(start: PromptStart, chosen: Mapping[int, str]) -> str:
-    """Return a task's data block, with its examples in the order of their places."""
+    """Return a task's data block, with its examples in the order of their positions."""
     messages = f'"messages":{encode(page_messages(start.messages))},' if start.messages else ""
     examples = ",".join(text for _, text in sorted(chosen.items()))
     return f'{{"prefix":{encode(start.text)},{messages}"examples":[{examples}]}}'

@@ -32,10 +32,10 @@ def media_blocks(
 ) -> Iterator[tuple[str, str]]:
     """Yield the id and JSON of each media block for a page in the folder ``page``.
 
-    ``tasks`` has the name and JSON of each task on the page; ``folders`` has the folders that may contain the files of
-    a task's prompts. The block ``media`` has an entry for each SHA-256. In an entry, ``is`` describes the format and
-    size of the file. ``here`` is True if another block embeds the file. For an existing file that is not embedded,
-    ``link`` is the address, or ``is_large`` is True if there is no address.
+    ``tasks`` holds the name and JSON of each task on the page; ``folders`` holds the folders that may contain the files
+    in a task's prompts. The block ``media`` has an entry for each SHA-256. In an entry, ``is`` describes the file's
+    format and size. ``here`` is True if another block embeds the file. For an existing file that is not embedded,
+    ``link`` is its address, or ``is_large`` is True if it has no address.
     """
     found: dict[str, dict[str, Any]] = {}
     left = MOST_IN_ALL
@@ -61,7 +61,7 @@ def media_blocks(
 def _media_in(
     tasks: Iterable[tuple[str, str]], folders: Mapping[str, Sequence[Path]]
 ) -> Iterator[tuple[Media, Sequence[Path]]]:
-    """Yield the page's media with their folders; media of passed examples come last."""
+    """Yield the page's media with their folders; media from passed examples come last."""
     parsed = [(folders.get(name, ()), json.loads(text)) for name, text in tasks]
     held = [(among, example) for among, task in parsed for example in task["examples"]]
     held.sort(key=lambda each: each[1].get("status") == "passed")

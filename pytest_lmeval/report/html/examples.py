@@ -46,7 +46,7 @@ def example_fields(
 ) -> dict[str, Any]:
     """Return the non-empty fields of an example for the page.
 
-    The prompt omits ``start``, which all prompts of the task share. ``against`` has the fields from a comparison.
+    The prompt omits ``start``, which all prompts of the task share. ``against`` holds the fields from a comparison.
     """
     question, answer, outcome = now.question, now.answer, now.outcome
     fields = {
@@ -85,7 +85,7 @@ def example_fields(
 
 
 def page_messages(messages: Sequence[Message]) -> Sequence[object]:
-    """Return a prompt's messages as JSON, cut like the page's other texts."""
+    """Return a prompt's messages as JSON, cut like the page's other text."""
     from pytest_lmeval.report.html.messages import shown_messages
 
     return shown_messages(messages)
@@ -105,7 +105,7 @@ def _wanted(result: ExampleResult) -> Sequence[str]:
 
 
 def _item(result: ExampleResult) -> str:
-    """Return the item's name as a command needs it, or "" if it equals the example's id."""
+    """Return the item's name for use in a command, or "" if it equals the example's id."""
     question = result.question
     name = node_name(question.item) if question.item else item_name(question.id)
     return "" if name == question.id else name
@@ -134,7 +134,7 @@ def _answer(output: str, prediction: str | None) -> dict[str, Any]:
 
 
 def is_scored_by_function(result: ExampleResult) -> bool:
-    """Return True if an eval function made the result, even if its source code is not known."""
+    """Return True if an eval function made the result, even if its source code is unknown."""
     return result.metric == METRIC and not result.outputs
 
 
@@ -146,7 +146,7 @@ def filled(fields: Mapping[str, Any]) -> dict[str, Any]:
 def extracted_span(output: str, prediction: str) -> tuple[int, int] | None:
     """Return the start and end of ``prediction`` in ``output``, in UTF-16 code units.
 
-    Return None if ``output`` does not contain ``prediction`` exactly once, or equals it except for outer whitespace.
+    Return None if ``output`` does not contain ``prediction`` exactly once, or only adds whitespace around it.
     """
     if not prediction or output.strip() == prediction.strip() or output.count(prediction) != 1:
         return None

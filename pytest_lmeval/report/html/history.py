@@ -1,4 +1,4 @@
-"""Render the page of a history without scripts: for each task, a plot of scores over time and a table."""
+"""Render a history's page without scripts: for each task, a table and a plot of scores over time."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _section(task: str, points: Sequence[HistoryPoint], folder: Path) -> str:
 
 
 def _run(point: HistoryPoint, folder: Path) -> str:
-    """Return a run's time as HTML; link it to the run's page if there is a page."""
+    """Return a run's time as HTML; link it to the run's page if there is one."""
     page = Path(point.path).with_name("report.html")
     when = html_text(_shown(point.timestamp))
     address = link(page, folder) if page.is_file() else ""
@@ -101,7 +101,7 @@ def _axis() -> str:
 
 
 def _dates(points: Sequence[HistoryPoint], places: _Places) -> str:
-    """Return as many dates of runs as fit below the plot."""
+    """Return as many run dates as fit below the plot."""
     shown, room = [], -_ROOM
     dates = {places[point.path]: _time(point.timestamp) for point in points}
     years = {date.year for date in dates.values() if date}
@@ -119,7 +119,7 @@ def _anchor(x: float, edge: float) -> str:
 
 
 def _changes(points: Sequence[HistoryPoint], places: _Places) -> Iterator[str]:
-    """Yield a line for each change of the suite, and a label if there is space."""
+    """Yield a line for each change to the suite, and a label if there is room."""
     room = -_ROOM
     for x in dict.fromkeys(places[point.path] for point in points if point.changed):
         yield f'<line class=changed x1="{x:g}%" x2="{x:g}%" y1="{_TOP - 6}" y2="{_y(0.0):g}"/>'

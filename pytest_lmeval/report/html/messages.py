@@ -13,7 +13,7 @@ from pytest_lmeval.types import ExampleResult, Message
 
 
 def shown_messages(messages: Sequence[Message]) -> Sequence[object]:
-    """Return a prompt's messages as JSON; if they are too long, cut each message, or the text of all messages."""
+    """Return a prompt's messages as JSON; if they are too long, cut each message, or else their combined text."""
     shown = fitted([message.to_json() for message in messages], LONGEST_SHOWN)
     if isinstance(shown, list) and len(encode(shown)) <= 2 * LONGEST_SHOWN:
         return shown

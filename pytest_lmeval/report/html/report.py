@@ -44,7 +44,7 @@ def render_report(
     """Return the report as one ASCII HTML file.
 
     ``board`` is the JSON of the leaderboard, ``comparison`` is the JSON of its comparison with a baseline, and
-    ``baseline`` has the baseline's results by (task, id). The page of a very large run contains only the most
+    ``baseline`` holds the baseline's results by (task, id). The page of a very large run contains only the most
     informative examples, and shows how many it omits. Links to files are relative to ``folder``, which defaults to the
     working directory.
     """
@@ -109,7 +109,7 @@ def inert(ascii_json: str) -> str:
 
 
 def policy(style: str, script: str) -> str:
-    """Return the content security policy of a page with ``style`` and ``script``."""
+    """Return the content security policy for a page with ``style`` and ``script``."""
     rules = {
         "default-src": "'none'",
         "script-src": _hash(script),
@@ -168,5 +168,5 @@ def _html_row(cells: Sequence[str], html: str) -> str:
 
 
 def html_text(value: object) -> str:
-    """Return a text as escaped ASCII for HTML, with invisible characters made visible."""
+    """Return text as escaped ASCII for HTML, with invisible characters made visible."""
     return escape(printable(str(value), keep="")).encode("ascii", "xmlcharrefreplace").decode("ascii")

@@ -31,7 +31,7 @@ ENDS_OF_LOOPS = ("StopAsyncIteration", "StopIteration")
 
 
 def serve(request: int, result: int, missing: tuple[str, str] | None) -> NoReturn:
-    """Answer requests until the pipe ends; if a layer is ``missing``, report that and exit."""
+    """Answer requests until the pipe closes; if a layer is ``missing``, report that and exit."""
     if missing:
         wire.reply(result, "missing", *missing)
         _exit(1)
@@ -59,7 +59,7 @@ class Host:
         self.builtins = frozenset(vars(builtins))
 
     def run(self) -> NoReturn:
-        """Answer requests until the pipe ends."""
+        """Answer requests until the pipe closes."""
         pid = getpid()
         while True:
             try:
@@ -147,7 +147,7 @@ class Host:
 
     def tests(self, source: str, entry_point: str, names: list[str]) -> tuple[Any, ...]:
         """Run ``check(candidate)`` here; proxies forward calls to the program's process."""
-        # A function of the program called `abs`, for example, must not replace the built-in in the tests.
+        # A program's function called `abs`, for example, must not replace the built-in in the tests.
         lent = {name for name in names if name.isidentifier() and name not in self.builtins and name[:2] != "__"}
         proxies = {name: Proxy(name, self.request, self.result) for name in lent | {entry_point}}
         module = _module("tests").__dict__
@@ -166,7 +166,7 @@ def _compile(source: str) -> CodeType | str:
 
 
 def _feed(text: str) -> None:
-    """Make ``text`` the stdin of this process; use a file, because a pipe cannot hold a long text."""
+    """Make ``text`` this process's stdin; use a file, because a pipe cannot hold a long string."""
     file = open_file(STDIN, O_RDWR | O_CREAT | O_EXCL, 0o600)
     unlink(STDIN)
     data = memoryview(text.encode("utf-8", "surrogatepass"))
@@ -217,14 +217,14 @@ class CandidateError(Exception):
 
 
 class Proxy:
-    """Represents a function of the program in the tests; the parent forwards calls to the program's process."""
+    """Represents one of the program's functions in the tests; the parent forwards calls to the program's process."""
 
     def __init__(self, name: str, request: int, result: int) -> None:
         self.__name__ = self.__qualname__ = name
         self._pipes = request, result
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return or raise the same as the program's function, and change the arguments as the function did."""
+        """Return or raise what the program's function did, and change the arguments as it did."""
         request, result = self._pipes
         wire.reply(result, "call", self.__name__, list(args), kwargs)
         kind, *parts = wire.receive(request)
@@ -242,7 +242,7 @@ def _exception(kind: str, name: str, text: str = "") -> Exception:
     builtin = getattr(builtins, name, None)
     # An exception that ends loops could end a loop in the tests, and skip the remaining checks.
     if isinstance(builtin, type) and issubclass(builtin, Exception) and name not in ENDS_OF_LOOPS:
-        # Use __new__, because some exceptions need other arguments than one string.
+        # Use __new__, because some exceptions need arguments other than one string.
         made = builtin.__new__(builtin)
         made.args = (text.removeprefix(f"{name}: "),)
         return made

@@ -41,7 +41,7 @@ def _checked(result: int, what: str) -> int:
 
 
 def drop_capabilities() -> None:
-    """Drop all capabilities, also from the bounding set if possible, and keep this process from gaining others."""
+    """Drop all capabilities, including the bounding set's if possible, and keep this process from gaining others."""
     machine = os.uname().machine
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)

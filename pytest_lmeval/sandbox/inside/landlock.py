@@ -1,7 +1,7 @@
 """Limit the files that a process may access, with the kernel's Landlock.
 
-Landlock hides neither the existence of a file nor the result of ``stat``, and does not prevent changes of the working
-folder. The system call filter denies changes to modes, owners, times and attributes.
+Landlock hides neither the existence of a file nor the result of ``stat``, and does not prevent ``chdir``. The system
+call filter denies changes to modes, owners, times and attributes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def abi() -> int:
 
 
 def rule(path: str, rights: int) -> Rule | None:
-    """Return a rule that grants ``rights`` to ``path`` and everything below it, or None if it cannot be opened."""
+    """Return a rule granting ``rights`` to ``path`` and everything below it, or None if ``path`` cannot be opened."""
     try:
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
@@ -61,7 +61,7 @@ def restrict(version: int, rules: Iterable[Rule]) -> None:
     restriction.
     """
     handled = (1 << RIGHTS.get(version, NEWEST_RIGHTS)) - 1
-    # An older kernel accepts zeros in fields that it does not know.
+    # An older kernel accepts zeros in fields that it does not recognize.
     attributes = _buffer("QQQ", handled, BIND_AND_CONNECT * (version >= 4), SIGNALS_AND_SOCKETS * (version >= 6))
     ruleset = kernel.syscall(CREATE_RULESET, ctypes.addressof(attributes), len(attributes), 0)
     try:

@@ -1,7 +1,7 @@
 """Fork a confined child for each program, watch the children, and end them.
 
 The server starts as a new process, imports modules that programs commonly need, and confines itself. The server knows a
-program's limits and working folder, but not its requests and answers, whose pipes it passes on without reading them.
+program's limits and working folder, but not its requests and answers: it passes on their pipes without reading them.
 When the process that started the server ends, the server ends all programs and itself.
 """
 

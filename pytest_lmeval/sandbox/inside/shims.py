@@ -2,7 +2,7 @@
 
 The filter cannot see which file's mode or times a call changes, so it denies all such calls. The filter also denies
 shared memory without a file, because no limit applies to such memory. A program cannot start other processes, so
-private memory serves it equally well.
+private memory works equally well.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The supervisor is the program's parent, and adopts descendants that lose their parents. The supervisor ends when its
 parent ends, because that closes the control pipe. A program can kill its supervisor, since both run as the same user,
-but the program then dies too, and the run is an error. The supervisor's exit status gives the reason for the end, but
+but the program then dies too, and the run is an error. The supervisor's exit status shows why the program ended, but
 scores never depend on it.
 """
 

@@ -1,8 +1,8 @@
 """List the system calls that programs may make, with their numbers, for each architecture.
 
 A program may make each call with any arguments, except for the calls in `seccomp.CHECKED` and `seccomp.SERVER`.
-Landlock decides about calls that name a file. The aarch64 numbers are the kernel's generic numbers, and have not yet
-been tested on an aarch64 machine.
+Landlock governs calls that name a file. The aarch64 numbers are the kernel's generic numbers, and have not yet been
+tested on an aarch64 machine.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ BLOCK = 512
 
 
 def over_cpu(pid: int, limits: Mapping[str, float]) -> bool:
-    """Return True if the process has used up its CPU time; it may have ended, but not been reaped."""
+    """Return True if the process has used up its CPU time; it may have ended without being reaped."""
     # The expression computes the id of the process's CPU clock, as the C library does.
     used: float = time.clock_gettime(~pid << 3 | 2)
     return used >= limits["cpu_s"]
@@ -95,7 +95,7 @@ def _removed_but_mapped(thread: str, folder: str) -> set[int]:
 
 
 def _below(folder: str) -> Iterator[os.stat_result | None]:
-    """Yield the ``stat`` result of each file below ``folder``, and None for a too long path or unreadable folder."""
+    """Yield the ``stat`` result of each file below ``folder``, and None for an overlong path or unreadable folder."""
     waiting = [folder]
     while waiting:
         within = waiting.pop()

@@ -4,9 +4,8 @@
 key is a tag: ``{"tuple": [...]}``, ``{"set": [...]}``, ``{"dict": [[key, value], ...]}``, ``{"bytes": "6869"}``,
 ``{"float": "nan" | "inf" | "-inf"}``. Any other type raises `UnfitError`.
 
-A frame is a payload that is preceded by its length. Frames to the parent contain ASCII JSON. Frames to the child
-contain ``marshal`` data: the sender is trusted, and the import of ``json`` takes as long as the start of the
-interpreter.
+A frame is a payload preceded by its length. Frames to the parent contain ASCII JSON. Frames to the child contain
+``marshal`` data: the sender is trusted, and importing ``json`` takes as long as starting the interpreter.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ PID_SIZE = 4
 
 
 class UnfitError(ValueError):
-    """A value that cannot be sent between the processes; the text gives the reason."""
+    """A value that cannot be sent between the processes; the message gives the reason."""
 
 
 def exit_code(status: int) -> int:
@@ -121,7 +120,7 @@ def unpack(item: Any, hashable: bool = False) -> Any:
 
 
 def frame(payload: bytes) -> bytes:
-    """Return ``payload`` with its length in front of it."""
+    """Return ``payload`` preceded by its length."""
     return len(payload).to_bytes(PREFIX, "big") + payload
 
 

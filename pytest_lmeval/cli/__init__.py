@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that escapes its error messages for terminals and CI runners, because they repeat arguments."""
+    """A parser that escapes its error messages for terminals and CI runners, because they contain arguments."""
 
     def error(self, message: str) -> NoReturn:
         super().error(printable(message))

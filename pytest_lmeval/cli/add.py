@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Addition:
-    """A task or data set to add; ``files`` maps relative paths to contents, and the YAML file comes first."""
+    """A task or data set to add; ``files`` maps relative paths to contents, with the YAML file first."""
 
     source: Path
     key: str
@@ -38,7 +38,7 @@ class _Addition:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Add or update all files or none: return 1 for a bad file, and raise UsageError for an occupied path."""
+    """Add or update all files or none; return 1 if a file is invalid, or raise UsageError if a path is occupied."""
     project = Project()
     folder = options.to or project.folders[0]
     faults: list[str] = []
@@ -98,7 +98,7 @@ def _read(project: Project, path: Path) -> _Addition | list[str]:
 
 
 def _outside(path: Path, document: Mapping[str, Any]) -> list[Any]:
-    """Return a fault if the path of a task's data leads out of the project or has an unknown suffix."""
+    """Return errors if the path to a task's data leads out of the project or has an unknown suffix."""
     from pytest_lmeval.data.rows import BadRows, local_path
     from pytest_lmeval.formats.declarative.faults import Fault
 

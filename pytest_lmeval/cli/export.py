@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the task; without ``--force``, raise UsageError rather than replace a file without the task's key."""
+    """Write the task; without ``--force``, raise UsageError rather than replace a file that lacks the task's key."""
     found = Project().declarative(options.key)
     text = written_out(found.path.read_text(encoding="utf-8-sig"), found.path)
     if options.output is None:

@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Import the files, and print remarks and the next commands; return 1 if a part of the source was omitted."""
+    """Import the files, and print remarks and the next commands; return 1 if part of the source was omitted."""
     found = importer(options.kind)(options.source, options.destination)
     show([*found.listed(), *(f"wrote {path}" for path in found.files.write())])
     show([f"now: {' && '.join(found.next_steps)}"])

@@ -50,7 +50,7 @@ def _trusted_paths(file: Path | None, given: object) -> tuple[Path, ...] | None:
 
 
 def test_files(paths: Iterable[Path]) -> tuple[str, ...]:
-    """Return the file name patterns of test modules, from pytest's option ``python_files``."""
+    """Return the file name patterns of test modules, from pytest's ``python_files`` option."""
     file, options = pytest_options(paths)
     given = options.get("python_files", _TEST_FILES)
     named = shlex.split(given) if isinstance(given, str) else given
@@ -60,7 +60,7 @@ def test_files(paths: Iterable[Path]) -> tuple[str, ...]:
 
 
 def pytest_options(paths: Iterable[Path]) -> tuple[Path | None, dict[str, Any]]:
-    """Return the file that configures pytest for ``paths``, or None, and the options in the file.
+    """Return the file that configures pytest for ``paths``, or None, and the file's options.
 
     The search starts in the common folder of ``paths`` and moves up.
     """

@@ -73,7 +73,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the files of the merged run; return 1 if an example or the gate failed, or 3 for an incomplete run."""
+    """Write the merged run's files; return 1 if an example or the gate failed, or 3 if the run is incomplete."""
     models = find_shards(options.ledgers)
     merged = [_merged(label, paths, list(models), options) for label, paths in models.items()]
     with writing(f"-o {options.folder}"):
@@ -118,7 +118,7 @@ class _Merged:
 
 
 def _merged(label: str, ledgers: Sequence[Path], labels: Sequence[str], options: argparse.Namespace) -> _Merged:
-    """Merge the run of one model; ``labels`` has the labels of all models."""
+    """Merge the run of one model; ``labels`` contains all models' labels."""
     folder = options.folder / label
     try:
         _check_folder(folder, ledgers)
@@ -164,7 +164,7 @@ def _asked(options: argparse.Namespace, label: str, labels: Sequence[str]) -> di
     asked = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if label and "baseline" in asked:
         asked["baseline"] = own_baseline(Path(), asked["baseline"], label, labels)
-        # The folder of baselines may lack a file for this model.
+        # The baselines folder may lack a file for this model.
         asked.setdefault("mode", "baseline" if asked["baseline"] else "tasks")
     return {**asked, **{name: dict(asked[name]) for name in ("floors", "limits") if name in asked}}
 

@@ -1,4 +1,4 @@
-"""Print lines and JSON safely, write files, and define shared options of commands."""
+"""Print lines and JSON safely, write files, and define options that commands share."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def show(lines: Iterable[str]) -> None:
 
 
 def show_tables(lines_for: Callable[[Screen], Iterable[str]]) -> None:
-    """Print lines with tables that fit the width of the terminal, or of ``COLUMNS``; elsewhere, print whole tables."""
+    """Print lines with tables that fit the terminal's width, or ``COLUMNS``; otherwise, print the tables in full."""
     is_limited = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal()
     screen = Screen(shutil.get_terminal_size().columns if is_limited else None)
     show(lines_for(screen))
@@ -45,7 +45,7 @@ def complain(message: str) -> None:
 
 def show_json(value: Any) -> None:
     """Print a value as ASCII JSON with two-space indent; raise ValueError for infinities and NaN."""
-    # CI runners obey lines with ``##``. In JSON, only strings contain it, and parsers decode the escape.
+    # CI runners treat lines with ``##`` as commands. In JSON, only strings contain it, and parsers decode the escape.
     print(json.dumps(value, indent=2, allow_nan=False).replace("##", "#\\u0023"))
 
 
@@ -69,7 +69,7 @@ def add_format(parser: argparse.ArgumentParser, *choices: str) -> None:
 
 
 def add_criteria(parser: argparse._ActionsContainer, default: str = _DEFAULT) -> None:
-    """Add the options of the regression test; the help shows ``default`` before each default value."""
+    """Add the regression test's options; the help shows ``default`` before each default value."""
     parser.add_argument("--alpha", metavar="A", type=level, help=f"chance of a false alarm ({default}0.05)")
     parser.add_argument("--tolerance", metavar="D", type=share, help=f"a drop of up to D is no regression ({default}0)")
     parser.add_argument(
@@ -90,7 +90,7 @@ def add_pair_by(parser: argparse._ActionsContainer) -> None:
 def settings_of(options: argparse.Namespace, baseline: object, run: RunFile) -> GateSettings:
     """Return the settings for a gate that compares ``run`` with ``baseline``.
 
-    An option that the user omits has the value that the run recorded. The number of models that share alpha is always
+    An option that the user omits takes the value that the run recorded. The number of models that share alpha is always
     the recorded number.
     """
     recorded = recorded_settings(run)

@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _suite_at(paths: Sequence[Path], repeats: int | None) -> Suite:
-    """Return the examples that a run would collect from ``paths``; raise UsageError for a bad file or no example."""
+    """Return the examples that a run of ``paths`` would collect; raise UsageError for an invalid file or no example."""
     project = Project()
     units: list[ExampleUnit] = []
     for file in project.files(paths):

@@ -18,7 +18,7 @@ _PLUGIN = "pytest_lmeval.plugin.record.receipt"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Accept any arguments, including options of pytest."""
+    """Accept any arguments, including pytest's options."""
     parser.usage = "lmeval run [ARGUMENT ...]"
     parser.add_argument("arguments", metavar="ARGUMENT", nargs="*", help="of pytest: paths and options")
     # No argument begins with this prefix, so argparse leaves options to pytest.

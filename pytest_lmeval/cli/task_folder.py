@@ -75,7 +75,7 @@ class Project:
         raise UnknownName("task", key, known)
 
     def _names(self, files: Sequence[FoundFile]) -> Iterator[tuple[str, list[tuple[str, FoundFile]]]]:
-        """Yield the names by which a user may choose a file, in the order that decides; only the last loads files."""
+        """Yield the kinds of names that may select a file, in order of precedence; only the last kind loads files."""
         yield "the key of", [(file.key, file) for file in files]
         yield "the name of", [(file.name, file) for file in files]
         yield "a task of", [(task.name, file) for file in files for task in self.load(file, is_named=False).tasks]
@@ -106,7 +106,7 @@ def read_document(path: Path) -> YamlDocument | None:
 
 
 def written_out(text: str, path: Path) -> str:
-    """Expand all includes in ``text``, the YAML that ``path`` contains."""
+    """Expand all includes in ``text``, the YAML content of ``path``."""
     from pytest_lmeval.formats.yaml.document import Includer
 
     includer = Includer(path)
@@ -121,7 +121,7 @@ def _line(line: str, includer: Includer) -> str:
     head = f"{match['indent']}{match['before']}"
     if match["after"].strip() or not _fits_a_block(data):
         return f"{head}{json.dumps(data)}{match['after']}\n"
-    # Indent one step more than the key, which follows the dash of a list element.
+    # Indent one step further than the key, which follows the dash of a list element.
     depth = len(match["indent"]) + 2 * match["before"].count("- ") + 2
     body = "".join(f"{' ' * depth}{each}\n" if each else "\n" for each in data.removesuffix("\n").split("\n"))
     return f"{head}|\n{body}"

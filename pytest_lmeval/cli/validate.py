@@ -1,4 +1,4 @@
-"""``lmeval validate PATH...``: list every bad record of every file, with line, rule and field."""
+"""``lmeval validate PATH...``: list every invalid record in every file, with its line, rule and field."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print errors and warnings; return 1 for an error, or for a folder without a task."""
+    """Print errors and warnings; return 1 if there is an error or a folder without a task."""
     if len(options.paths) == 1 and options.paths[0].is_dir() and not has_tasks(options.paths[0]):
         from pytest_lmeval.formats.harness.static import is_harness_folder
 
@@ -138,7 +138,7 @@ def _of_harness(folder: Path, format: str, *, imports: bool) -> int:
 
 
 def _text_of_harness(folder: Path, found: FolderCheck, *, imports: bool) -> Iterator[str]:
-    """Yield a line for each task with a fault, and a summary that counts tasks by kind."""
+    """Yield a line for each task with an error, and a summary that counts tasks by kind."""
     good = [task for task in found.tasks if not task.fault]
     yield from (f"{task.path}: {task.name}: {task.fault}" for task in found.tasks if task.fault)
     yield from (f"{path}: {name}: not read: task files end in .yaml" for name, path in found.misnamed.items())
@@ -154,7 +154,7 @@ def _text_of_harness(folder: Path, found: FolderCheck, *, imports: bool) -> Iter
 
 
 def _json_of_harness(found: FolderCheck) -> Mapping[str, Any]:
-    """Return the tasks with their faults and required packages, and the numbers of modules, as JSON values."""
+    """Return the tasks with their errors and required packages, and the numbers of modules, as JSON values."""
     tasks = [
         {"task": task.name, "path": str(task.path), "fault": task.fault or None, "needs": list(task.needs)}
         for task in found.tasks
@@ -169,8 +169,7 @@ class _Checked:
     """The results of a check.
 
     ``not_tasks`` maps files to the reasons why they are not tasks, and ``empty`` lists the folders without tasks.
-    ``config`` lists faults of the parameter file. ``lacking`` lists the packages that tasks need and that are not
-    installed.
+    ``config`` lists errors in the parameter file. ``lacking`` lists the required packages that are not installed.
     """
 
     files: Mapping[Path, LoadedFile]
@@ -246,7 +245,7 @@ def _remarks(checked: _Checked) -> list[tuple[Path, int, str]]:
 
 
 def _lacking(files: Mapping[Path, LoadedFile], registry: Registry) -> Iterator[tuple[Path, int, str]]:
-    """Yield a warning for each package that a task needs and that is not installed."""
+    """Yield a warning for each package that a task needs but that is not installed."""
     for path, loaded in files.items():
         units = [ExampleUnit(task, example) for task in loaded.tasks for example in task.examples]
         for name, needs in needs_of(units, registry).items():

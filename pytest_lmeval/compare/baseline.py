@@ -1,4 +1,4 @@
-"""Encode a board as a baseline, a small file to commit, and check the baseline of a comparison."""
+"""Encode a board as a baseline (a small file to commit), and check a comparison's baseline."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _KEPT = ("git", "model", "repeats", "sandbox", "seed", "think_tags", "versions")
 def encode_baseline(board: Leaderboard, *, prompts: bool = False) -> bytes:
     """Return the board with its per-example records, one per line, as UTF-8 JSON.
 
-    The file omits the gate and values that may differ between equal runs, such as latencies, arguments and the
-    platform. It omits the prompts, too, unless ``prompts`` is true.
+    The file omits the gate, and any values that may differ between equal runs, such as latencies, arguments and the
+    platform. It also omits the prompts unless ``prompts`` is true.
     """
     content = board.to_json(per_example=True)
     for name in ("gate", "spent"):
@@ -122,7 +122,7 @@ def _why_incomplete(run: RunFile) -> str:
 
 
 def _unscored(run: RunFile) -> list[ExampleResult]:
-    """Return the examples of a finished run that ended in an error; return no examples for an interrupted run."""
+    """Return a finished run's examples that ended in an error; for an interrupted run, return no examples."""
     finished = run.digest and not run.facts.interruptions
     return [result for result in run.results or () if result.is_error] if finished else []
 
@@ -166,7 +166,7 @@ def doubts(baseline: RunFile, board: Leaderboard) -> list[str]:
 
 
 def _other_judges(baseline: RunFile, board: Leaderboard) -> Iterator[str]:
-    """Yield a sentence for each change of a judge, or of the prompt to a judge, since the baseline.
+    """Yield a sentence for each judge that changed, or whose prompt changed, since the baseline.
 
     Ignore the name of a judge that replays a recording.
     """
@@ -200,7 +200,7 @@ def _has_thoughts(baseline: RunFile, tags: Any) -> bool:
 
 
 def _times_asked(results: Iterable[ExampleResult]) -> Mapping[str, int]:
-    """Return the largest number of outputs of a scored example in each task."""
+    """Return, for each task, the largest number of outputs of any scored example."""
     found: dict[str, int] = {}
     for result in results:
         if result.is_scored:

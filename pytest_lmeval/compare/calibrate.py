@@ -82,7 +82,7 @@ def calibrate(
     """Return the differences between two runs of one model on the same examples, and the gate's false-alarm rate.
 
     ``rounds`` is the number of simulated gate runs; by default, they take a few seconds. Raise UsageError if both files
-    come from the same run, if the contents of an example differ, or if the runs share no scored example. Raise it, too,
+    come from the same run, if the contents of an example differ, or if the runs share no scored example. Also raise it
     if any two runs, including the runs in ``more``, share cached answers.
     """
     if one.digest and (one.digest, one.timestamp) == (other.digest, other.timestamp):
@@ -135,7 +135,7 @@ def _noise(change: TaskChange) -> TaskNoise:
 def _false_alarms(pairs: Sequence[Pair], criteria: Criteria, chance: random.Random, rounds: int) -> FalseAlarms:
     """Simulate how often the gate reports a regression if the model did not change.
 
-    Each round draws clusters of each task with replacement, and swaps the old and the new results of about half of the
+    Each round draws clusters of each task with replacement, and swaps the old and new results of about half the
     clusters. The swaps preserve the frequency and size of differences, but remove their direction.
     """
     clusters = _clusters(pairs)

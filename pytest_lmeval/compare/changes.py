@@ -25,17 +25,17 @@ Verdict = Literal["pass", "regression", "improvement", "inconclusive", "stale", 
 
 @dataclass(frozen=True, slots=True)
 class TaskChange:
-    """The change of one task's score, or of the overall score, between two runs.
+    """The change in one task's score, or in the overall score, between two runs.
 
-    ``old`` and ``new`` are the mean scores of the pairs (overall, unweighted means over tasks), and ``change`` is the
-    difference. ``p`` is the one-sided mid-p value of the test for a drop. ``p_adjusted`` corrects p for all tests of
-    the run and for the number of models, so that it can be compared with alpha. ``p_alone`` is the ``p_adjusted`` of a
-    run with only this model. ``interval`` bounds the change; ``level`` is the error probability of each bound. The
-    interval excludes 0 if and only if the test finds a change. ``detectable`` is the smallest drop that the test
-    detects with 80 % power. ``worse`` counts the pairs that passed only before, and ``better`` counts the pairs that
-    pass only now. ``exact`` is False if p is an approximation. ``decided_by`` is ``strict`` or ``exact`` if single
-    examples make the change a regression, and empty if the test decides. The verdict on a task without pairs is
-    ``uncompared``.
+    ``old`` and ``new`` are the mean scores of the pairs (for the overall score, unweighted means over tasks), and
+    ``change`` is the difference. ``p`` is the one-sided mid-p value of the test for a drop. ``p_adjusted`` corrects p
+    for all tests of the run and for the number of models, so that it can be compared with alpha. ``p_alone`` is
+    ``p_adjusted`` for a run with only this model. ``interval`` bounds the change; ``level`` is the error probability of
+    each bound. The interval excludes 0 if and only if the test finds a change. ``detectable`` is the smallest drop that
+    the test detects with 80 % power. ``worse`` counts the pairs that pass only in the old run, and ``better`` those
+    that pass only in the new run. ``exact`` is False if p is an approximation. ``decided_by`` is ``strict`` or
+    ``exact`` if individual examples make the change a regression, and empty if the test decides. The verdict on a task
+    without pairs is ``uncompared``.
     """
 
     task: str
@@ -57,10 +57,10 @@ class TaskChange:
 
 
 def task_changes(tasks: Iterable[str], pairs: Sequence[Pair], criteria: Criteria) -> tuple[TaskChange, ...]:
-    """Return the change of each task in ``tasks`` and of each task with pairs, ordered by name.
+    """Return the change for each task in ``tasks`` and for each task with pairs, ordered by name.
 
-    The tests of the tasks share half of alpha by Holm's procedure, and the test of the overall change has the other
-    half. With a single task, the task's test is also the overall test and has all of alpha.
+    The tasks' tests share half of alpha by Holm's procedure, and the test of the overall change uses the other half.
+    With a single task, the task's test is also the overall test and uses the full alpha.
     """
     from pytest_lmeval.stats.paired import holm, p_better, paired_test
 
@@ -80,10 +80,10 @@ def task_changes(tasks: Iterable[str], pairs: Sequence[Pair], criteria: Criteria
 
 
 def overall_change(pairs: Sequence[Pair], criteria: Criteria, others: Sequence[Pair] = ()) -> TaskChange:
-    """Return the change of the unweighted mean of the tasks' scores.
+    """Return the change in the unweighted mean of the tasks' scores.
 
     All tasks have equal weight, as in the overall score. The test is exact for any weights, because it flips the signs
-    of weighted differences. ``others`` are pairs of named scores, which share alpha but do not count in the mean.
+    of weighted differences. ``others`` are pairs of named scores, which share alpha but do not count towards the mean.
     """
     from pytest_lmeval.stats.paired import p_better, pooled_test
 
@@ -101,12 +101,12 @@ def overall_change(pairs: Sequence[Pair], criteria: Criteria, others: Sequence[P
 
 
 def overall_alpha(pairs: Iterable[Pair], criteria: Criteria) -> float:
-    """Return the level of the overall test: the model's share of alpha for a single task, else half of the share."""
+    """Return the overall test's level: the model's share of alpha for a single task, or else half of that share."""
     return overall_level(criteria.alpha / criteria.models, len(by_task(pairs)))
 
 
 def by_task(pairs: Iterable[Pair]) -> Mapping[str, list[Pair]]:
-    """Group the pairs by row: by task, or by named score."""
+    """Group the pairs by row, which is a task or a named score."""
     groups: dict[str, list[Pair]] = {}
     for pair in pairs:
         groups.setdefault(pair.row, []).append(pair)
@@ -130,7 +130,7 @@ class _Family:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """The result of a test after its adjustment; ``p_alone`` is the ``p`` of a run with only this model.
+    """A test's result after adjustment; ``p_alone`` is ``p`` for a run with only this model.
 
     ``is_shown`` is True if the change is significant. The interval excludes 0 if and only if ``is_shown`` is True.
     """
@@ -143,7 +143,7 @@ class _Judged:
 
 
 def _judged(test: PairedTest, by_holm: tuple[float, float], family: _Family) -> _Judged:
-    """Adjust a test for its family; ``by_holm`` has Holm's p values for a decline and for an improvement."""
+    """Adjust a test for its family; ``by_holm`` contains Holm's p values for a decline and for an improvement."""
     from pytest_lmeval.stats.bounds import change_bounds, level_of
     from pytest_lmeval.stats.paired import p_better
 

@@ -36,10 +36,10 @@ _DEFAULT = Criteria()
 class Comparison(Pairing):
     """A comparison of two runs.
 
-    ``retargeted`` lists the changed examples that the comparison also scored by the old targets. ``left_out`` maps each
-    task or named score that was not compared to the reason. ``verdict`` is the first verdict that applies, in the order
-    ``stale``, ``regression``, ``inconclusive``, ``improvement``, ``pass``. The ``reasons`` explain all verdicts that
-    apply. ``coverage`` describes the compared and the skipped examples.
+    ``retargeted`` lists the changed examples that the comparison also scored against the old targets. ``left_out`` maps
+    tasks and named scores to the reasons why they were not compared. ``verdict`` is the first verdict that applies, in
+    the order ``stale``, ``regression``, ``inconclusive``, ``improvement``, ``pass``. The ``reasons`` explain all
+    verdicts that apply. ``coverage`` describes the compared and skipped examples.
     """
 
     tasks: tuple[TaskChange, ...]
@@ -91,10 +91,10 @@ def compare(  # noqa: PLR0913  # keyword-only facts of the new run's board
 ) -> Comparison:
     """Compare a new run with an old run, pair by pair; the results may have any order.
 
-    Two results with scores form a pair if task, id and content hash are equal; ``criteria`` may choose the scoring hash
-    instead. ``left_out`` maps the tasks that must not be compared to reasons. ``outside(task, id)`` returns True if the
-    new run did not select the example, so that the example does not count as removed. ``gone`` is the word for all
-    other examples that the new run lacks. ``scores`` are named scores to compare in addition to the scores of tasks.
+    Two results with scores form a pair if their task, id and content hash are equal; ``criteria`` may choose the
+    scoring hash instead. ``left_out`` maps tasks to reasons not to compare them. ``outside(task, id)`` returns True if
+    the new run did not select the example, in which case it does not count as removed. ``gone`` is the word for all
+    other examples that the new run lacks. ``scores`` are named scores to compare in addition to task scores.
     """
     pairing = pair_up(old, new, left_out, outside, criteria.pair_by)
     by_old_targets = retargeted(pairing.changed_pairs)
@@ -125,7 +125,7 @@ def compare_with(baseline: RunFile, board: Leaderboard, criteria: Criteria, root
 
     The comparison ignores examples that the board's run did not select. It also ignores a task that the board lacks if
     the task's file exists below ``root``; without ``root``, such a task counts as removed. ``criteria.exact`` applies
-    only to a baseline of the same adapter, because a flip between two models proves nothing.
+    only to a baseline from the same adapter, because a flip between two models proves nothing.
     """
     criteria = replace(criteria, exact=criteria.exact and baseline.adapter == board.facts.adapter)
     new = [result for row in board.tasks for result in row.per_example]
@@ -218,7 +218,7 @@ def _answer_record(result: ExampleResult) -> dict[str, Any]:
 
 
 def failing_otherwise(comparison: Comparison) -> list[Pair]:
-    """Return the pairs of eval functions that pass in neither run, although the application's answers differ."""
+    """Return the pairs from eval functions that pass in neither run, but in which the application's answers differ."""
     neither = [pair for pair in comparison.pairs if "passed" not in (pair.old.status, pair.new.status)]
     return [pair for pair in neither if is_function(pair.new) and shown_output(pair.old) != shown_output(pair.new)]
 

@@ -17,11 +17,11 @@ PAIR_BY = ("content", "id")
 class Criteria:
     """The criteria for a regression.
 
-    A regression is a drop that is significant at ``alpha`` and larger than ``tolerance``, a difference of scores from 0
-    to 1. ``alpha`` is the probability that a run without any change raises a false alarm. With ``strict``, a single
-    example that passed before and does not pass now is also a regression. ``exact`` has the same effect, but ignores
-    pairs with different prompts. It is for adapters that always give the same answer to the same prompt. ``pair_by`` is
-    one of PAIR_BY. ``models`` is the number of models in the run, which share ``alpha``.
+    A regression is a drop that is significant at ``alpha`` and larger than ``tolerance``, which is a score difference
+    from 0 to 1. ``alpha`` is the probability that a run without any change raises a false alarm. With ``strict``, a
+    single example that passed before but does not pass now is also a regression. ``exact`` has the same effect, but
+    ignores pairs with different prompts. It is for adapters that always give the same answer to the same prompt.
+    ``pair_by`` is one of PAIR_BY. ``models`` is the number of models in the run, which share ``alpha``.
     """
 
     alpha: float = 0.05

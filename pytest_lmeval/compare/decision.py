@@ -1,4 +1,4 @@
-"""Describe the result of a ranking: the best model, the models that may be as good, and their costs."""
+"""Describe a ranking's result: the best model, the models that may be as good, and their costs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Standings = Sequence[Mapping[str, Any]]
 
 
 def decision(comparison: Mapping[str, Any]) -> str:
-    """Return the conclusion of a comparison: the best model, or the reason for naming no best model."""
+    """Return a comparison's conclusion: the best model, or the reason for naming no best model."""
     ranking = comparison["ranking"]
     if reason := why_no_best(comparison):
         return f"no model is named best: {reason}"
@@ -50,7 +50,7 @@ def _clause(names: Sequence[str], what: str, verbs: tuple[str, str] = ("is", "ar
 
 
 def listed(names: Sequence[str]) -> str:
-    """Join up to four names into a phrase; from five names on, join the first three and count the remaining names.
+    """Join up to four names into a phrase; for five or more names, join the first three and count the rest.
 
     >>> [listed(["a", "b"]), listed(["a", "b", "c", "d"]), listed(["a", "b", "c", "d", "e"])]
     ['a and b', 'a, b, c and d', 'a, b, c and 2 more']
@@ -88,7 +88,7 @@ def _bound(word: str, shares: Sequence[float | None], outermost: Callable[[Itera
 
 
 def _points(share: float, rounded: Callable[[float], int]) -> str:
-    """Convert a difference of scores to points; ``rounded`` rounds to whole points, or, below one point, to tenths.
+    """Convert a score difference to points; ``rounded`` rounds to whole points, or, below one point, to tenths.
 
     >>> [_points(0.083, math.ceil), _points(0.083, math.floor), _points(0.0042, math.floor), _points(0.01, math.ceil)]
     ['9', '8', '0.4', '1']

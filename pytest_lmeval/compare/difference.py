@@ -31,9 +31,9 @@ class ChangedTask:
 class Difference:
     """The changes from one run to another.
 
-    ``scores`` maps each task to its scores in both runs, and ``overall`` has the overall scores. ``decision`` is the
-    gate's decision on the new run, with the old run as its baseline. The decision is None if a file has no per-example
-    records. ``notes`` give reasons to doubt the difference.
+    ``scores`` maps each task to its scores in both runs, and ``overall`` contains the overall scores. ``decision`` is
+    the gate's decision on the new run, with the old run as its baseline. The decision is None if a file has no
+    per-example records. ``notes`` give reasons to doubt the difference.
     """
 
     old: RunFile

@@ -30,7 +30,7 @@ class OwnScore(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Entrant:
-    """A run to rank: its scores, and the tasks and ids of its unscored examples by reason."""
+    """A run to rank: its scores, and the tasks and ids of its unscored examples, grouped by reason."""
 
     name: str
     run: RunFile
@@ -60,7 +60,7 @@ class AskedExamples:
 def entrants_of(runs: Sequence[RunFile], pair_by: str) -> list[Entrant]:
     """Name the runs and collect their scores.
 
-    Raise UsageError for fewer than two runs, for a run that is given twice, or for a run without the hashes or ids that
+    Raise UsageError for fewer than two runs, for a run given twice, or for a run without the hashes or ids that
     ``pair_by`` needs.
     """
     names = _names(runs)
@@ -70,7 +70,7 @@ def entrants_of(runs: Sequence[RunFile], pair_by: str) -> list[Entrant]:
 
 
 def asked_of(entrants: Sequence[Entrant]) -> AskedExamples:
-    """Return the examples of all runs, except examples that a run has in quarantine."""
+    """Return the examples of all runs, except examples that are in quarantine in any run."""
     aside = frozenset().union(*(entrant.quarantined for entrant in entrants))
     scored = frozenset(key for entrant in entrants for key in entrant.scores if key[:2] not in aside)
     failed = frozenset().union(*(entrant.failed for entrant in entrants))

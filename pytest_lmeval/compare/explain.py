@@ -23,8 +23,8 @@ _BY_ONE = {"strict": "strict: each such example counts", "exact": "the adapter a
 def staleness(pairing: Pairing, criteria: Criteria) -> str:
     """Return the reason why the baseline is stale, or an empty string.
 
-    A baseline is stale if no pair exists, or fewer than 80 % of the expected pairs exist. With ``strict``, it is also
-    stale if the code of an eval function changed.
+    A baseline is stale if no pair exists, or if fewer than 80 % of the expected pairs exist. With ``strict``, it is
+    also stale if an eval function's code changed.
     """
     expected, paired = pairing.expected, pairing.paired
     if paired and paired >= _ENOUGH * expected:
@@ -48,8 +48,8 @@ def explain(
     criteria: Criteria,
     left_out: Mapping[str, str],
 ) -> tuple[str, ...]:
-    """Return printable lines that give the reasons for a comparison's verdict, the decisive reason first."""
-    # With a single task, the overall change equals the change of that task.
+    """Return printable lines that give the reasons for a comparison's verdict, with the decisive reason first."""
+    # With a single task, the overall change equals that task's change.
     compared = [change for change in tasks if change.paired]
     rows = [*compared, pooled] if len(compared) != 1 else compared
     spoken = [row for verdict in _ORDER for row in rows if row.verdict == verdict]
@@ -132,7 +132,7 @@ def _points(change: float) -> str:
 
 
 def coverage(pairing: Pairing, by_old_targets: Sequence[Retargeted], gone: str = "removed") -> tuple[str, ...]:
-    """Return printable lines on the examples skipped for each reason, and on the effect of new targets.
+    """Return printable lines about the examples skipped for each reason, and about the effect of new targets.
 
     ``gone`` is the word for examples that the new run lacks.
     """

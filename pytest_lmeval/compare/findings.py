@@ -79,7 +79,7 @@ def _compared(board: Leaderboard, settings: GateSettings, comparison: Comparison
 
 
 def _no_decision(board: Leaderboard, settings: GateSettings) -> Iterator[str]:
-    """Yield the reasons why no rule decided on a passing run."""
+    """Yield the reasons why no rule decided a passing run's verdict."""
     if not board.counts["scored"]:
         yield "no example was scored"
     shard = board.facts.selection.get("shard")
@@ -203,7 +203,7 @@ def limit_parts(limit: str) -> tuple[str, str]:
 
 
 def limited_names(limits: Iterable[str]) -> list[str]:
-    """Return the task, or ``overall``, in the name of each limit."""
+    """Return the task, or ``overall``, that each limit names."""
     return [limit_parts(limit)[0] for limit in limits]
 
 

@@ -56,7 +56,7 @@ class GateSettings:
     strict: bool = False
 
     def __post_init__(self) -> None:
-        """Raise UsageError for an unknown mode, pairing or field of a limit, or for a number out of range."""
+        """Raise UsageError for an unknown mode, pairing or limit field, or for a number out of range."""
         if self.mode not in MODES:
             raise UnknownName("gate", self.mode, MODES)
         if self.pair_by not in PAIR_BY:
@@ -82,7 +82,7 @@ class Decision:
     """The verdict on a run, with reasons.
 
     ``reasons`` explain all verdicts that apply, the decisive verdict first. ``exit_code`` is 3 for an incomplete run, 4
-    if a floor names a task without a score, 1 if an example or the verdict fails the run, and otherwise 0.
+    if a floor names a task without a score, 1 if an example or the verdict fails the run, and 0 otherwise.
     ``decided_by`` names the rules that could have failed the run, such as ``baseline`` or ``must_pass``.
     """
 
@@ -101,7 +101,7 @@ class Decision:
         return self.verdict in LET_PASS
 
     def to_json(self) -> dict[str, Any]:
-        """Return the field ``gate`` of leaderboard.json, with the comparison if there is a baseline."""
+        """Return the ``gate`` field of leaderboard.json, with the comparison if there is a baseline."""
         gate: dict[str, Any] = {
             "mode": self.settings.mode,
             "verdict": self.verdict,
@@ -126,9 +126,9 @@ def decide(
     The verdict is the first that applies, in the order incomplete, stale, regression, floor, limit, must_pass,
     examples, inconclusive, pass. The reasons always say which examples were not compared with the baseline. The old
     baseline cannot fail a run that will replace it; :func:`renewed` sets the verdict ``new`` after the file is written.
-    If the board lacks a task of the baseline, the task counts as removed unless its file still exists below ``root``.
-    Raise UsageError for a baseline without per-example records, or without the hashes or ids that pairs need. Raise it,
-    too, for the mode ``baseline`` without a baseline, and for a board whose examples were judged in another mode.
+    If the board lacks a task in the baseline, the task counts as removed unless its file still exists below ``root``.
+    Raise UsageError for a baseline without per-example records, or without the hashes or ids that pairing needs. Also
+    raise it for the mode ``baseline`` without a baseline, and for a board whose examples were judged in another mode.
     """
     _check_mode(board, baseline, settings)
     if baseline is not None and not settings.update:

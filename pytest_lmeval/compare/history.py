@@ -86,7 +86,7 @@ def _drops(before: RunFile | None, run: RunFile) -> dict[str, Drop]:
     from pytest_lmeval.compare.compare import compare
 
     found = compare(before.results, run.results)
-    # With a single task, the overall change equals the change of that task.
+    # With a single task, the overall change equals that task's change.
     changes = [*found.tasks, replace(found.tasks[0], task=OVERALL) if len(found.tasks) == 1 else found.pooled]
     return {
         each.task: Drop(each.change, each.p_adjusted, before.timestamp)

@@ -10,7 +10,7 @@ from pytest_lmeval.text import printable
 from pytest_lmeval.types import ExampleResult
 
 MUCH = 0.1
-"""Only larger differences of shares, and larger relative changes, are reported."""
+"""Only larger differences in shares, and larger relative changes, are reported."""
 _NONE: Mapping[str, int] = {}
 _WAYS_OUT = (
     "have each request's own model asked (--lm-adapter=openai:, also anthropic: or litellm:), or update the baseline"
@@ -20,9 +20,9 @@ _WAYS_OUT = (
 def other_models(old: Sequence[ExampleResult], new: Sequence[ExampleResult]) -> tuple[list[str], list[str]]:
     """Return lines about models that the new run did not test, and lines about other differences between the runs.
 
-    The new run did not test a model if only the new run requested the model, and the model did not answer. The other
-    differences are changed models, or shares of models, in the examples of both runs, and tasks for which the old run
-    recorded no model names.
+    The new run did not test a model if only the new run requested it and it did not answer. The other differences are
+    changed models, or shares of models, in examples that both runs have, and tasks for which the old run recorded no
+    model names.
     """
     untested, others, nameless = [], [], []
     before, now = by_function(old), by_function(new)
@@ -56,7 +56,7 @@ def by_function(results: Iterable[ExampleResult]) -> dict[str, dict[str, Example
 
 
 def _difference(old: Mapping[str, ExampleResult], new: Mapping[str, ExampleResult]) -> str:
-    """Return a text on the requested models if the models differ, or if a share differs by more than a tenth."""
+    """Return text about the requested models if the models differ, or if a share differs by more than a tenth."""
     both = old.keys() & new.keys()
     before, now = (
         models_of(result for id, result in of.items() if id in both).get("asked", _NONE) for of in (old, new)

@@ -1,4 +1,4 @@
-"""Compute the repeats or examples needed to detect a drop of the overall score with 80 % power."""
+"""Compute the number of repeats or examples needed to detect a drop in the overall score with 80 % power."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from functools import partial
 from pytest_lmeval.stats.power import detectable_drop
 
 DROPS = (0.05, 0.02, 0.01)
-"""A calibration computes the needed repeats and examples for these drops of the overall score."""
+"""A calibration computes the repeats and examples needed for these drops in the overall score."""
 _MOST_REPEATS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """The repeats or examples that a suite needs to detect a drop of the overall score with 80 % power.
+    """The number of repeats or examples that a suite needs to detect a drop in the overall score with 80 % power.
 
     The suite needs either ``repeats`` responses to each existing example, or a total of ``examples`` examples. The
-    total assumes the present repeats and shares of tasks. If no number suffices, ``repeats`` is None, and ``examples``
-    is 0.
+    total assumes that repeats and the tasks' shares stay the same. If no number suffices, ``repeats`` is None, and
+    ``examples`` is 0.
     """
 
     drop: float
@@ -31,9 +31,9 @@ class Needed:
 class Variances:
     """The sums of squares that determine the power of a suite.
 
-    ``spread`` is the sum of the squared parts of a change that chance causes, in runs with ``repeats`` responses to
-    each of ``examples`` examples. ``weight`` is the sum of the squared weights of the independent units. A drop is
-    assumed to lower the scores of some examples by ``loss``.
+    ``spread`` is the sum of the squared parts of a change caused by chance, in runs with ``repeats`` responses to each
+    of ``examples`` examples. ``weight`` is the sum of the squared weights of the independent units. A drop is assumed
+    to lower the scores of some examples by ``loss``.
     """
 
     spread: float
@@ -43,7 +43,7 @@ class Variances:
     loss: float = 1.0
 
     def needed(self, alpha: float, drops: Sequence[float] = DROPS) -> tuple[Needed, ...]:
-        """Return the repeats or examples that a test at ``alpha`` needs to detect each of ``drops``."""
+        """Return the number of repeats or examples that a test at ``alpha`` needs to detect each of ``drops``."""
         spread, weight, count = self.spread / self.loss**2, self.weight, self.examples
         return tuple(
             Needed(
@@ -62,7 +62,7 @@ class Variances:
 
 
 def overall_level(alpha: float, tasks: int) -> float:
-    """Return the level of the test of the overall change: alpha for a single task, or half of alpha for several."""
+    """Return the overall test's level: alpha for a single task, or half of alpha for several."""
     return alpha / 2 if tasks > 1 else alpha
 
 

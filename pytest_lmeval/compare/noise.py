@@ -1,4 +1,4 @@
-"""Measure how much the scores of a task vary by chance, from a run's repeats."""
+"""Measure, from a run's repeats, how much a task's scores vary by chance."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Repeats = Sequence[float]
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """The noise of a task; a field is None if the run did not measure it.
+    """A task's noise; a field is None if the run did not measure it.
 
     ``flips`` is the expected share of examples that flip by chance between two runs with one response per example. It
     is twice the variance of an example's scores. ``shared`` is 0.0 if the scores in a cluster vary independently, and

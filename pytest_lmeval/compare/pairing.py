@@ -59,12 +59,12 @@ class Pair:
 
     @property
     def worse(self) -> bool:
-        """True if the example passed in the old run only."""
+        """True if the example passed only in the old run."""
         return self._passes(self.old) and not self._passes(self.new)
 
     @property
     def better(self) -> bool:
-        """True if the example passed in the new run only."""
+        """True if the example passed only in the new run."""
         return self._passes(self.new) and not self._passes(self.old)
 
     def _score(self, result: ExampleResult) -> float:
@@ -79,15 +79,15 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """The examples of two runs, with the kind of each example.
+    """The examples of two runs, each with its kind.
 
-    Both runs scored a ``pair`` with the same content. A ``new`` example is only in the new run, and a ``removed``
-    example only in the old run. A ``changed`` example has other content in the new run, or its score comes from another
-    field. Only aggregations score a ``measured`` example. A ``quarantined`` example is in quarantine in the new run.
-    The new run has no score for an ``unscored`` example, and the old run has no score for an ``unknown`` example. The
-    new run did not select an ``unselected`` example. The task of a ``left_out`` example must not be compared.
+    A ``pair`` has a score and the same content in both runs. A ``new`` example is only in the new run, and a
+    ``removed`` one only in the old run. A ``changed`` example has other content in the new run, or its score comes from
+    another field. A ``measured`` example is scored only by aggregations. A ``quarantined`` example is in quarantine in
+    the new run. The new run has no score for an ``unscored`` example, and the old run has none for an ``unknown``
+    example. The new run did not select an ``unselected`` example. A ``left_out`` example's task must not be compared.
 
-    ``before`` and ``after`` are the results of the old and the new run; ``after`` lacks tasks that are left out.
+    ``before`` and ``after`` are the results of the old and the new run; ``after`` omits tasks that are left out.
     ``expected_by_task`` counts the scored examples of the old run that should form pairs.
     """
 
@@ -118,12 +118,12 @@ class Pairing:
 
     @property
     def worse(self) -> tuple[Pair, ...]:
-        """The pairs that passed in the old run only, in the order of the data."""
+        """The pairs that passed only in the old run, in the order of the data."""
         return tuple(sorted((pair for pair in self.pairs if pair.worse), key=lambda pair: in_data(pair.new)))
 
     @property
     def better(self) -> tuple[Pair, ...]:
-        """The pairs that passed in the new run only, in the order of the data."""
+        """The pairs that passed only in the new run, in the order of the data."""
         return tuple(sorted((pair for pair in self.pairs if pair.better), key=lambda pair: in_data(pair.new)))
 
     @property
@@ -141,12 +141,12 @@ class Pairing:
 
     @property
     def only_measured(self) -> bool:
-        """True if only aggregations score the examples, so that an update of the baseline would not help."""
+        """True if only aggregations score the examples, so that updating the baseline would not help."""
         return bool(self.of("measured")) and not self.pairs and not self.expected
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """The eval functions in pairs whose code differs between the two runs."""
+        """The paired examples' eval functions whose code differs between the two runs."""
         codes = [(pair.new.task, _code(pair.old), _code(pair.new)) for pair in self.pairs]
         found = {(task, new[0] or old[0]) for task, old, new in codes if old[1] != new[1]}
         of = Counter(name for _, name in found)
@@ -201,7 +201,7 @@ def check_pairing(run: RunFile, by: str, called: object) -> None:
 
 
 def check_ids(infos: Iterable[TaskInfo], called: object) -> None:
-    """Raise UsageError if the rows of a task have no ids, because a new row would renumber other rows."""
+    """Raise UsageError if a task's rows have no ids, because a new row would renumber other rows."""
     if numbered := sorted(info.name for info in infos if info.numbered and info.selected != 0):
         raise UsageError(
             f"{called}: pairs by id need ids, and the rows of {', '.join(numbered)} have no ids: add a column id (in a "
@@ -226,7 +226,7 @@ def _kind(old: ExampleResult | None, new: ExampleResult | None, by: str) -> str:
 
 
 def _differ_in_score_field(old: ExampleResult, new: ExampleResult) -> bool:
-    """Return True if the scores of both results come from different fields of the task's scorers."""
+    """Return True if the two results' scores come from different fields of the task's scorers."""
     if not (old.is_scored and new.is_scored):
         return False
     if "measured" in (old.status, new.status):

@@ -1,4 +1,4 @@
-"""Compute the smallest drop that a suite would detect, and the examples needed to detect a smaller drop."""
+"""Compute the smallest drop that a suite would detect, and the number of examples needed to detect a smaller drop."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ Suite = Mapping[str, Sequence[Planned]]
 class TaskPlan:
     """The power of a task, or of all tasks.
 
-    ``clusters`` counts the clusters, and each example without a cluster as one. ``noise`` is the share of examples that
-    flip by chance between two runs with one response per example. ``shared`` is 0.0 if the flips in a cluster are
+    ``clusters`` counts the clusters; an example without a cluster counts as one. ``noise`` is the share of examples
+    that flip by chance between two runs with one response per example. ``shared`` is 0.0 if the flips in a cluster are
     independent, 1.0 if they happen together, and None without clusters. ``detectable`` is the smallest drop that the
     gate detects with 80 % power, or None.
     """
@@ -76,7 +76,7 @@ class _Unit:
 
 @dataclass(slots=True)
 class _Units:
-    """The independent units of one or several tasks, with the mean loss of the tasks."""
+    """The independent units of one or several tasks, with the tasks' mean loss."""
 
     by_name: dict[object, _Unit] = field(default_factory=dict)
     examples: int = 0
@@ -104,12 +104,12 @@ class _Units:
 
 
 def plan(suite: Suite, drop: float, noise: Mapping[str, Noise], *, usual: float, alpha: float = 0.05) -> SuitePlan:
-    """Return the power of a suite; ``noise`` has the measured noise of some tasks.
+    """Return the power of a suite; ``noise`` contains the measured noise of some tasks.
 
     For noise that was not measured, assume that the share ``usual`` of the examples flips, that flips in a cluster
-    happen together, and that a lost score was 1. In a drop, some examples or whole clusters lose their whole score. As
-    in the gate, a single task is tested at alpha. With several tasks, the overall test has half of alpha, and each
-    task's test has the level of Holm's first step.
+    happen together, and that a lost score was 1. In a drop, some examples or whole clusters lose their entire score. As
+    in the gate, a single task is tested at alpha. With several tasks, the overall test uses half of alpha, and each
+    task's test uses the level of Holm's first step.
     """
     count = len(suite)
     share = overall_level(alpha, count)

@@ -59,7 +59,7 @@ class Standing:
     """A model's place in a ranking; its scores cover the examples for which every ranked model has a score.
 
     ``score`` is the unweighted mean of ``tasks``. ``win_rate`` is the share of comparisons that the model wins against
-    the other models, example by example; a tie counts half. ``difference``, ``difference_ci95``, ``level`` and
+    the other models, example by example; a tie counts as half a win. ``difference``, ``difference_ci95``, ``level`` and
     ``p_adjusted`` come from the :class:`Versus` with the best model, on the ``paired`` examples that both models
     scored. For the best model itself, ``p_adjusted`` is 1, and the differences and the level are None. ``is_worse`` is
     True if the model is significantly worse than the best model. ``p95_ms`` and ``cost`` cover the whole run.
@@ -102,8 +102,8 @@ class Ranking:
     """The standings, best model first; ``examples`` counts the shared examples of each task.
 
     ``alpha`` is the level of the test. If the models share too few examples, the ranking has ``pairs`` but no
-    standings, and ``reason`` says why. ``selected`` is the number of all examples. ``not_scored`` has a line for each
-    model that lacks scores.
+    standings, and ``reason`` says why. ``selected`` is the number of all examples. ``not_scored`` contains a line for
+    each model that lacks scores.
     """
 
     standings: tuple[Standing, ...]
@@ -137,8 +137,8 @@ def rank(
     """Rank two or more runs; raise UsageError if fewer than two runs can be ranked.
 
     A run can be ranked if it is complete and has a score for at least 80 % of the examples of all runs. Two examples
-    are the same if task, id and content hash are equal; if ``pair_by`` is "id", the hash ignores the prompt. Models
-    with equal scores are sorted by name. ``took`` has the spending of runs, if it is already known, by adapter name.
+    are the same if their task, id and content hash are equal; if ``pair_by`` is "id", the hash ignores the prompt.
+    Models with equal scores are sorted by name. ``took`` maps adapter names to spending that is already known.
     """
     everyone = entrants_of(runs, pair_by)
     asked = asked_of(everyone)
@@ -187,7 +187,7 @@ def _pairs(ranked: Sequence[Entrant], asked: AskedExamples, alpha: float) -> tup
 
 
 def _versus(names: tuple[str, str], test: PairedTest, judged: tuple[float, float, int]) -> Versus:
-    """Compare the second model with the first; ``judged`` has Holm's p, alpha and the number of tests."""
+    """Compare the second model with the first; ``judged`` contains Holm's p, alpha and the number of tests."""
     p_holm, alpha, tests = judged
     p, is_shown = _two_sided(test), test.change != 0 and p_holm <= alpha
     level = level_of(p, p_holm, alpha, tests) / 2
@@ -258,7 +258,7 @@ def _standing(
 
 
 def _not_scored(everyone: Sequence[Entrant], ranked: Sequence[Entrant], asked: AskedExamples) -> list[str]:
-    """Return a line for each model with unscored examples, because errors rarely hit examples at random."""
+    """Return a line for each model with unscored examples, because errors rarely affect examples at random."""
     found = []
     for entrant in everyone:
         missing = asked.missing(entrant)

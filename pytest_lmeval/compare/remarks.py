@@ -51,7 +51,7 @@ def floor_without_score(board: Leaderboard, floors: Iterable[str]) -> str:
 
 
 def no_score_for_floor(floors: Iterable[str], scores: Mapping[str, bool]) -> str:
-    """Return the reason why a floor cannot be checked, or ""; ``scores`` says for each task if it can have a score."""
+    """Return the reason why a floor cannot be checked, or ""; ``scores`` says whether each task can have a score."""
     name = next((name for name in floors if not scores.get(name, True)), None)
     if name is None:
         return ""
@@ -62,7 +62,7 @@ def no_score_for_floor(floors: Iterable[str], scores: Mapping[str, bool]) -> str
 
 
 def ambiguous_floor(floors: Iterable[str], keys: Mapping[str, str]) -> str:
-    """Return the reason why the name of a floor is ambiguous, or ""; ``keys`` maps the names of tasks to their keys."""
+    """Return the reason why a floor's name is ambiguous, or ""; ``keys`` maps task names to keys."""
     for name in floors:
         others = sorted(task for task, key in keys.items() if key == name and task != name)
         if name in keys and others:
@@ -91,7 +91,7 @@ def quarantine_of(run: RunFile, baseline: RunFile) -> Quarantine:
 
 
 def check_quarantine(board: Leaderboard, baseline: RunFile) -> None:
-    """Raise UsageError if the board has an example in quarantine that the baseline does not quarantine.
+    """Raise UsageError if the board quarantines an example that the baseline does not.
 
     This happens if the examples ran without the baseline.
     """
@@ -106,7 +106,7 @@ def check_quarantine(board: Leaderboard, baseline: RunFile) -> None:
 
 
 def not_in_force(board: Leaderboard) -> list[str]:
-    """Return a sentence for each example whose quarantine has ended, or is not in the baseline yet."""
+    """Return a sentence for each example whose quarantine has ended or is not yet in the baseline."""
     day = board.facts.timestamp[:10]
     return [
         f"{each.task}: {each.id}: {_why(each, day)}"

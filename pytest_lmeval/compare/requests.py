@@ -1,4 +1,4 @@
-"""Compare the requests of eval functions in two runs: their options, their number and their tokens."""
+"""Compare eval functions' requests in two runs: their options, number and tokens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _THEN = "applications' requests were sent with temperature 0 then (openai:, lite
 
 
 def other_requests(old: Sequence[ExampleResult], new: Sequence[ExampleResult]) -> list[str]:
-    """Return lines on tasks whose request options changed, or whose requests or tokens changed by more than a tenth.
+    """Return lines about tasks whose request options changed, or whose requests or tokens changed by more than a tenth.
 
     The lines cover only examples that have a score and the same number of repeats in both runs.
     """
@@ -73,7 +73,7 @@ def _other_amounts(old: Sequence[ExampleResult], new: Sequence[ExampleResult]) -
 
 
 def _tokens(results: Iterable[ExampleResult]) -> float | None:
-    """Return the mean number of tokens per example, or None if the tokens of an answer are unknown."""
+    """Return the mean number of tokens per example, or None if an answer's tokens are unknown."""
     total = count = 0.0
     for result in results:
         count += 1

@@ -1,4 +1,4 @@
-"""Score new answers by old targets if only the targets of an example changed.
+"""Score new answers against old targets if only an example's targets changed.
 
 These scores do not affect the verdict; they show whether new answers or new targets made an example pass.
 """
@@ -18,7 +18,7 @@ from pytest_lmeval.types import ExampleResult
 
 @dataclass(frozen=True, slots=True)
 class Retargeted:
-    """A changed example, and the score of its new answers by the old targets."""
+    """A changed example, and the score of its new answers against the old targets."""
 
     pair: Pair
     score: float
@@ -30,12 +30,12 @@ class Retargeted:
 
     @property
     def passes(self) -> bool:
-        """True if the example passes by its new targets."""
+        """True if the example passes against its new targets."""
         return self.pair.new.status == "passed"
 
     @property
     def passes_by_old_targets(self) -> bool:
-        """True if the new answers would pass by the old targets and the new threshold."""
+        """True if the new answers would pass against the old targets with the new threshold."""
         return is_at_least(self.score, self.pair.new.threshold)
 
     def to_json(self) -> dict[str, Any]:
@@ -57,10 +57,10 @@ class Retargeted:
 
 
 def retargeted(changed: Sequence[Pair]) -> tuple[Retargeted, ...]:
-    """Return the ``changed`` examples that can be scored by their old targets.
+    """Return the ``changed`` examples that can be scored against their old targets.
 
-    The content hashes of an example must prove that only the targets changed and that the metric reads nothing but
-    prediction and targets. The metric must be built in and must not need a sandbox. Skip results without a prompt.
+    An example's content hashes must prove that only the targets changed and that the metric reads nothing but the
+    prediction and the targets. The metric must be built in and must not need a sandbox. Skip results without a prompt.
     """
     if not changed:
         return ()
@@ -85,7 +85,7 @@ def _score_by_old_targets(pair: Pair, registry: Registry) -> float | None:
 
 
 def _proven_metric(pair: Pair, registry: Registry) -> Metric | None:
-    """Return the metric of a pair if only the targets changed and the metric reads only prediction and targets."""
+    """Return a pair's metric if only the targets changed and the metric reads only the prediction and the targets."""
     from pytest_lmeval.formats.checks import RENAMED
     from pytest_lmeval.hashes import hashes_of
 

@@ -42,7 +42,7 @@ class ScorePair(Pair):
 
 
 def compared_scores(board: Leaderboard) -> Named:
-    """Return the named scores that have a threshold or a floor, except the decisive score of each task."""
+    """Return the named scores that have a threshold or a floor, except each task's decisive score."""
     found = {
         row.task: {
             name: 1.0 if score["threshold"] is None else score["threshold"]
@@ -115,7 +115,7 @@ def _score(row: TaskRow, name: str) -> float | None:
 
 
 def _meant(row: TaskRow | None, name: str) -> str:
-    """Return a text that lists the recorded scores, or "" if no example was scored."""
+    """Return text that lists the recorded scores, or "" if no example was scored."""
     if row is None or row.score is None:
         return ""
     recorded = [each for each in {**row.metrics, **row.scores} if each not in BY_NAME and _score(row, each) is not None]

@@ -20,7 +20,7 @@ def load(path: str, name: str | None = None, *, split: str | None = None, **opti
 
 
 def open_splits(path: str, subjects: Sequence[str], revision: str | None) -> Mapping[str, Splits]:
-    """Return the splits of each subject, or all splits for the key "" if a subject has no configuration on the hub."""
+    """Return each subject's splits, or all splits under the key "" if a subject has no configuration on the hub."""
     datasets = _datasets(path)
     configs = _called(path, lambda: datasets.get_dataset_config_names(path, revision=revision))
     if subjects and set(subjects) <= set(configs):

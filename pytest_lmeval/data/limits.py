@@ -25,7 +25,7 @@ _max_media_bytes = MAX_MEDIA_BYTES
 
 
 class BadRows(LmevalError):
-    """The rows of a file cannot be used; ``faults`` has messages of the form ``name:line: detail``."""
+    """A file's rows cannot be used; ``faults`` contains messages of the form ``name:line: detail``."""
 
     def __init__(self, *faults: str) -> None:
         super().__init__("; ".join(faults))
@@ -49,14 +49,14 @@ def max_media_bytes() -> int:
 
 
 def check_bytes(name: str, count: int) -> None:
-    """Raise BadRows if ``count``, the number of uncompressed bytes in the data set ``name``, is above the limit."""
+    """Raise BadRows if ``count``, the number of uncompressed bytes in the data set ``name``, exceeds the limit."""
     if count > _MAX_BYTES.get():
         limit = f"at most {_MAX_BYTES.get():,} are read (ini lm_max_data_bytes)"
         raise BadRows(f"{name}: {count:,} bytes of data, uncompressed; {limit}")
 
 
 def check_rows(name: str, count: int) -> None:
-    """Raise BadRows if ``count``, the number of rows in the data set ``name``, is above the limit."""
+    """Raise BadRows if ``count``, the number of rows in the data set ``name``, exceeds the limit."""
     if count > MAX_ROWS:
         raise BadRows(f"{name}: {count:,} rows; at most {MAX_ROWS:,} are read")
 
@@ -64,8 +64,7 @@ def check_rows(name: str, count: int) -> None:
 def read_files(files: Sequence[Path]) -> list[bytes]:
     """Return the contents of a data set's files.
 
-    Raise BadRows, before any file is read, if the total size is above the limit. Raise OSError if a file cannot be
-    read.
+    Raise BadRows, before any file is read, if the total size exceeds the limit. Raise OSError if a file cannot be read.
     """
     check_files(files)
     return [path.read_bytes() for path in files]

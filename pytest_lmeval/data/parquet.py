@@ -20,10 +20,10 @@ _BYTES = ("binary", "large_binary")
 
 
 def parquet_rows(path: Path, source: Path | io.BytesIO, used: Collection[str] | None = None) -> list[Cells]:
-    """Return the rows in ``source``, the content of ``path``; raise BadRows if the content is not parquet or too large.
+    """Return the rows in ``source``, the content of ``path``; raise BadRows if the content is too large or not parquet.
 
     ``used`` names the columns that a task uses. With ``used``, values become JSON values, bytes in these columns become
-    :class:`Cell` objects, and other columns with bytes become None. Without ``used``, values are pyarrow's values.
+    :class:`Cell` objects, and other columns with bytes become None. Without ``used``, values remain pyarrow values.
     """
     try:
         pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
@@ -91,7 +91,7 @@ def _cell(value: Any, source: str) -> Any:
 
 
 def _as_json(value: Any) -> Any:
-    """Convert a value of pyarrow to a JSON value; dates and similar values become text."""
+    """Convert a pyarrow value to a JSON value; dates and similar values become text."""
     if isinstance(value, dict):
         return {str(key): _as_json(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

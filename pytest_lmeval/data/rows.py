@@ -48,7 +48,7 @@ def local_path(holder: Path, name: str) -> Path:
 
 
 def outside_project(path: Path, folder: Path) -> str:
-    """Return the reason why a file in ``folder`` must not refer to ``path``, a path without links, or ""."""
+    """Return the reason why a file in ``folder`` must not refer to ``path`` (a path without links), or ""."""
     roots = (folder.resolve(), Path.cwd())
     if any(path.is_relative_to(root) for root in roots):
         return ""
@@ -89,7 +89,7 @@ def nearest_file(path: Path, suffixes: tuple[str, ...] = ("",)) -> str:
 
 
 def read_rows(path: Path, *, as_written: bool = False) -> tuple[list[dict[str, Any]], bytes]:
-    """Return the rows and the bytes of a file; raise BadRows for bad rows, or OSError if the file cannot be read."""
+    """Return a file's rows and bytes; raise BadRows for unusable rows, or OSError if the file cannot be read."""
     (data,) = read_files([path])
     return parse_rows(path, data, as_written=as_written), data
 
@@ -97,11 +97,11 @@ def read_rows(path: Path, *, as_written: bool = False) -> tuple[list[dict[str, A
 def parse_rows(path: Path, data: bytes, *, as_written: bool = False, suffix: str = "") -> list[dict[str, Any]]:
     """Return the rows in ``data``, the bytes of the file at ``path``.
 
-    ``suffix``, by default the suffix of the file, determines the format. It is one of ``SUFFIXES``, or ``.json`` for
-    jsonl or a JSON array. The values are text in csv, JSON values in jsonl, and pyarrow's values in parquet. Raise
-    BadRows if a row is invalid, if two columns have the same name, or if the rows or the uncompressed bytes exceed the
-    limits. For parquet, the limits apply to the metadata before the rows are read, and again to the rows.
-    ``as_written`` preserves whitespace around the names of csv columns, and line ends in cells.
+    ``suffix``, by default the file's suffix, determines the format. It is one of ``SUFFIXES``, or ``.json`` for jsonl
+    or a JSON array. The values are text in csv, JSON values in jsonl, and pyarrow's values in parquet. Raise BadRows if
+    a row is invalid, if two columns have the same name, or if the rows or the uncompressed bytes exceed the limits. For
+    parquet, the limits apply to the metadata before the rows are read, and again to the rows. ``as_written`` preserves
+    whitespace around csv column names, and line endings in cells.
     """
     return _numbered_rows(path, data, as_written, suffix)[0]
 
@@ -167,10 +167,10 @@ class CsvTable(NamedTuple):
 
 
 def csv_table(name: str, data: bytes, columns: Sequence[str] = (), *, as_written: bool = False) -> CsvTable:
-    """Parse a csv file; ``columns`` has the names of the columns if the file has no header.
+    """Parse a csv file; ``columns`` names the columns if the file has no header.
 
-    Raise BadRows if the file is not valid. Unless ``as_written`` is true, trim the names of columns, and convert line
-    ends in cells to Unix line ends.
+    Raise BadRows if the file is not valid. Unless ``as_written`` is true, trim column names, and convert line endings
+    in cells to Unix line endings.
     """
     try:
         text = data.decode("utf-8-sig")

@@ -78,7 +78,7 @@ def _mix(one: int, other: int) -> int:
 
 
 def _hash(constant: int, multiplier: int) -> Callable[[int], int]:
-    """Return a function that scrambles 32-bit numbers, with another constant in each call."""
+    """Return a function that scrambles 32-bit numbers, with a different constant in each call."""
 
     def scramble(value: int) -> int:
         nonlocal constant

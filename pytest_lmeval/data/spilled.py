@@ -16,7 +16,7 @@ from pytest_lmeval.frozen import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of a data set that contains bytes; the file at ``path`` has the bytes, and ``source`` names the cell."""
+    """A data set's cell that contains bytes; the file at ``path`` contains them, and ``source`` names the cell."""
 
     path: str
     source: str
@@ -59,7 +59,7 @@ def hand_over() -> str:
 
 
 def take_over(folder: str) -> None:
-    """Let this process read a folder that a worker handed over, and remove the folder at its exit."""
+    """Let this process read a folder that a worker handed over, and remove the folder when this process exits."""
     _taken_over.append(folder)
     atexit.register(partial(_remove, folder, os.getpid()))
 

@@ -1,4 +1,4 @@
-"""Send the requests of eval functions to an engine, and record each request as a step of its example."""
+"""Send eval functions' requests to an engine, and record each request as a step of its example."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class _Seat(threading.Event):
 
 
 class Asker:
-    """Sends the requests of examples, within the run's limits, for coroutines in ``loop`` and for threads.
+    """Sends examples' requests, within the run's limits, for coroutines in ``loop`` and for threads.
 
     Each answer in ``known`` replaces one request to the model. For every other answer, the thread that sent the request
     calls ``note``. The requests from one turn of the loop are sent together, and so are requests that threads add while
-    another thread sends. Requests to a batch adapter wait for 5 ms or until the batch is full, unless no other example
-    can send a request.
+    another thread is sending. Requests to a batch adapter wait for 5 ms or until the batch is full, unless no other
+    example can send a request.
     """
 
     def __init__(
@@ -69,12 +69,12 @@ class Asker:
 
     def passes(self, model: str) -> bool:
         """Return True if a request that names ``model`` goes to this model instead of the adapter's own model."""
-        # A recording may contain answers of several models, and looks up an answer by its request.
+        # A recording may contain answers from several models, and looks up an answer by its request.
         facts = self.facts
         return bool(model) and (facts.model_by_request or model in (facts.recorded_models or ()))
 
     def answering(self, model: str) -> str:
-        """Return the name of the model that answers a request for ``model``, which may be ""."""
+        """Return the name of the model that answers a request for ``model``; ``model`` may be ""."""
         recorded = self.facts.recorded_models
         is_there = recorded is None or model in recorded
         return model if model and is_there else self.name
@@ -172,7 +172,7 @@ class Asker:
         return sent
 
     def _finished(self, request: Generate, outcome: Outcome | None) -> Completion:
-        """Return an answer after recording it, or raise the exception that is the outcome."""
+        """Return an answer after recording it, or raise the outcome if it is an exception."""
         if isinstance(outcome, BaseException):
             raise outcome
         assert isinstance(outcome, Completion)
@@ -190,7 +190,7 @@ class Asker:
         """Queue a request, and send the batch if it is full; return the new job if the caller must send it later."""
         with self._lock:
             is_first = not self._gathered
-            # A streaming engine gets a separate job for each request.
+            # A streaming engine receives a separate job for each request.
             if is_first or self.engine.streams:
                 job = Job([request], {waiting: slice(0, 1)})
                 self._gathered.append(job)
@@ -210,7 +210,7 @@ class Asker:
             gathered, self._gathered = self._gathered, []
         try:
             self.engine.ask(gathered, self._arrive)
-        except Exception as error:  # several callers share the requests: each must get the error
+        except Exception as error:  # several callers share the requests: each must receive the error
             for job in gathered:
                 job.failure = error
                 self._arrive(job)
@@ -238,7 +238,7 @@ class Asker:
             waiting: dict[Any, slice] = job.spans
             job.spans = {}
         outcomes = (job.answers or ()) if job.failure is None else [job.failure] * len(waiting)
-        # After the run's end, outcomes may be missing.
+        # After the run ends, outcomes may be missing.
         for one, outcome in zip(waiting, outcomes, strict=False):
             if isinstance(one, _Seat):
                 one.outcome = outcome
@@ -266,7 +266,7 @@ Asking = Generator[tuple[Asker, Generate], Completion, _Result]
 
 
 def answered(state: ExampleState, step: Step, asker: Asker, request: Generate) -> Asking[Completion]:
-    """Send the request of a step, and record the outcome in the step."""
+    """Send a step's request, and record the outcome in the step."""
     try:
         answer = yield asker, request
     except BaseException as error:
@@ -320,7 +320,7 @@ def _call(given: object) -> ToolCall:
 
 
 def tools_of(given: Sequence[Mapping[str, Any] | Callable[..., Any]], choice: str) -> tuple[Mapping[str, Any], ...]:
-    """Validate tools and the choice of a tool; raise UsageError for an invalid tool or choice."""
+    """Validate tools and the tool choice; raise UsageError for an invalid tool or choice."""
     if isinstance(given, list | tuple) and any(map(callable, given)):
         from pytest_lmeval.functions.tools import described_tool
 

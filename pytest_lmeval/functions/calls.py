@@ -1,8 +1,8 @@
 """Check which tools an example called, how often, in which order, and in how many steps.
 
 Most functions take ``lm.trace`` and return a :class:`Finding`, which is true or false and explains why. A call is
-either a tool call in the model's answer, or a step of the kind ``tool`` that has the tool's name and the arguments as
-its input. If a step executes a call in an answer, the step and the call count as one call.
+either a tool call in the model's answer, or a step of kind ``tool`` with the tool's name, and the arguments as its
+input. If a step executes a call in an answer, the step and the call count as one call.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LONGEST = 230
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Finding:
-    """The result of a check, true or false, whose text is the reason."""
+    """A check's result, true or false, whose text gives the reason."""
 
     holds: bool
     why: str
@@ -46,7 +46,7 @@ class Finding:
 
 
 def as_score(value: Any, why: str) -> tuple[Any, str]:
-    """Convert a finding to its truth value and ``why``, or its own reason without ``why``; keep any other value."""
+    """Convert a finding to its truth value and ``why`` (by default, its own reason); keep any other value."""
     return (value.holds, why or value.why) if isinstance(value, Finding) else (value, why)
 
 
@@ -62,8 +62,8 @@ def match(calls: Sequence[Any], expected: Sequence[Any], mode: Mode = "strict") 
 
     ``strict`` requires exactly these calls in this order, and ``unordered`` requires exactly these calls in any order.
     ``subset`` allows only these calls, but some of them may be missing. ``superset`` requires all of these calls, and
-    allows further calls. Arguments are compared as JSON. Raises UsageError for an unknown mode, for a value that is not
-    a call, and for ``superset`` without expected calls, which every trajectory would match.
+    allows additional calls. Arguments are compared as JSON. Raises UsageError for an unknown mode, for a value that is
+    not a call, and for ``superset`` without expected calls, which every trajectory would match.
     """
     if mode not in get_args(Mode):
         raise UsageError(f"match: mode: {not_one_of(mode, get_args(Mode))}")
@@ -86,9 +86,9 @@ def called(
 ) -> Finding:
     """Check whether the tool ``name`` was called: at least once, or exactly ``times`` times.
 
-    With ``arguments``, only calls with these values count; further arguments are allowed. Raises UsageError if the name
-    is not a text, ``times`` is below 0, or the arguments are not a JSON object. Also raises UsageError if a step's
-    arguments differ from the arguments of the model's call, and the result depends on whether the two are one call.
+    With ``arguments``, only calls with these values count; additional arguments are allowed. Raises UsageError if the
+    name is not text, ``times`` is below 0, or the arguments are not a JSON object. Also raises UsageError if a step's
+    arguments differ from those of the model's call, and the result depends on whether the two count as one call.
     """
     _check_names([name])
     wanted = None if arguments is None else _wanted(arguments)
@@ -121,9 +121,9 @@ def never_called(trace: Iterable[Step], *names: str) -> Finding:
 def in_order(trace: Iterable[Step], *names: str) -> Finding:
     """Check that the tools ``names`` were called in this order, possibly with other calls in between.
 
-    To require several calls of a tool, repeat its name. Raises UsageError if no name is given. Also raises UsageError
-    if a step's arguments differ from the arguments of the model's call, and the result depends on whether the two are
-    one call.
+    To require several calls to a tool, repeat its name. Raises UsageError if no name is given. Also raises UsageError
+    if a step's arguments differ from those of the model's call, and the result depends on whether the two count as one
+    call.
     """
     _check_names(names)
 
@@ -161,7 +161,7 @@ def _finding(holds: bool, text: str, calls: Sequence[Call]) -> Finding:
 
 
 def _shown_arguments(value: object) -> str:
-    """Return a call's arguments as a short text for a reason."""
+    """Return a call's arguments as short text for a reason."""
     given = value if isinstance(value, str) else "" if value is None else json.dumps(as_json(value)[0])
     if isinstance(value, Mapping):
         given = given[1:-1]
@@ -221,8 +221,8 @@ def _shown(calls: Sequence[Call]) -> str:
 class _Calls:
     """The calls in a trace; a call in an answer and the step that executes this call count once.
 
-    A step executes an earlier call of the same tool if it has the call's arguments, possibly with further arguments, or
-    no arguments. ``doubtful`` lists pairs of a call in an answer and a later step of the same tool with other
+    A step executes an earlier call to the same tool if it has no arguments, or the call's arguments, possibly with
+    additional ones. ``doubtful`` lists pairs of a call in an answer and a later step of the same tool with other
     arguments. ``as_one`` counts each doubtful pair as one call, and ``apart`` counts it as two calls.
     """
 
@@ -265,9 +265,9 @@ class _Calls:
 
 
 def _calls_of(step: Step) -> Iterator[tuple[Call, bool]]:
-    """Yield the calls of a step, each with True if the model requested it, or False if the application made it."""
+    """Yield a step's calls, each with True if the model requested it, or False if the application made it."""
     if step.kind == _CALL:
-        # An empty text means unknown arguments.
+        # Empty text means unknown arguments.
         yield Call((step.name, None if step.input == "" else step.input)), False
     yield from ((call, True) for call in asked_in(step))
 

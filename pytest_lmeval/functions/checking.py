@@ -28,7 +28,7 @@ class FoundFunction:
     """An eval function found in a file's text.
 
     ``rows`` is the number of rows in its data, or None if it has no data. ``unchecked`` names the arguments that are
-    not literals, so that their values are unknown.
+    not literals, and whose values are therefore unknown.
     """
 
     task: str
@@ -45,7 +45,7 @@ class FoundFunction:
 
 @dataclass(slots=True)
 class CheckedFile:
-    """The eval functions in a Python file, and their faults."""
+    """The eval functions in a Python file, and their errors."""
 
     functions: list[FoundFunction] = field(default_factory=list)
     errors: list[RecordError] = field(default_factory=list)
@@ -65,9 +65,9 @@ def find_eval_files(paths: Iterable[Path], patterns: Sequence[str]) -> list[Path
 
 
 def check_files(paths: Iterable[Path]) -> dict[Path, CheckedFile]:
-    """Check Python files; return the results for files with an eval function or a fault.
+    """Check Python files; return the results for files with an eval function or an error.
 
-    If two functions have the same task name, even in different files, the second function has a fault.
+    If two functions have the same task name, even in different files, the second one is reported as an error.
     """
     checked = {path: check_file(path) for path in paths}
     first: dict[str, str] = {}
@@ -81,7 +81,7 @@ def check_files(paths: Iterable[Path]) -> dict[Path, CheckedFile]:
 
 
 def check_file(path: Path) -> CheckedFile:
-    """Return a Python file's eval functions and their faults, without running the file."""
+    """Return a Python file's eval functions and their errors, without running the file."""
     checked = CheckedFile()
     try:
         tree = ast.parse(path.read_bytes())

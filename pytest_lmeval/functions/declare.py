@@ -26,14 +26,14 @@ Data = str | Path | Iterable[Mapping[str, Any]] | Callable[[], Iterable[Mapping[
 Row = dict[str, Any]
 """A row of an eval function's data; each call gets a copy."""
 Numbers = float | Mapping[str, float]
-"""A number for the decisive score, or a mapping from names of scores to numbers."""
+"""A number for the decisive score, or a mapping from score names to numbers."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _MARK = "__lm_eval__"
 _LISTS = (".json", ".yaml", ".yml")
 _FIXED = frozenset({str, int, float, bool, type(None), bytes, complex, frozenset, range})
 _OF_FIXED_VALUES = frozenset({"datetime", "decimal", "fractions", "uuid", "pathlib", "zoneinfo", "re"})
 _SCORE_NAME = re.compile(r"[A-Za-z0-9_-]+")
-# The exceptions of these packages mean that a request failed, but some do not derive from a built-in connection error.
+# These packages' exceptions mean that a request failed, but some do not derive from a built-in connection error.
 _CLIENTS = frozenset({"aiohttp", "anthropic", "httpcore", "httpx", "litellm", "openai", "requests", "urllib3"})
 # OpenAI's client raises these for a reply that it cannot parse.
 _OF_REPLIES = "FinishReasonError"
@@ -49,8 +49,8 @@ class EvalFunction:
     """A decorated function, with the arguments of ``eval_task``.
 
     ``is_async`` is True if the function, or the function that it wraps, is ``async def``; such a function must await
-    the methods of ``lm``. ``scores`` maps names of scores to a ``threshold``, a ``min_score`` or both. ``fails`` are
-    the exceptions that score 0.
+    the methods of ``lm``. ``scores`` maps score names to a ``threshold``, a ``min_score`` or both. ``fails`` are the
+    exceptions that score 0.
     """
 
     name: str
@@ -98,24 +98,24 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one per property of a tas
 ) -> Callable[[_Function], _Function]:
     """Turn a test function into the eval ``name``: a task whose examples are the rows of ``data``.
 
-    ``name`` defaults to the function's name without ``test_``. ``data`` is the path of a csv, jsonl, parquet, json or
+    ``name`` defaults to the function's name without ``test_``. ``data`` is the path to a csv, jsonl, parquet, json or
     yaml file, an iterable of rows, or a function that returns rows. The path is relative to the test file's folder, and
     an iterable is read once. Each row becomes the argument ``row``. Without ``data``, the function is a single example,
     or has one example for each parameter set of ``pytest.mark.parametrize``. ``score`` names the decisive score, by
     default the first score that the function records. ``threshold`` is the score in [0, 1] that an example must reach,
     by default 1, and ``min_score`` is the score that the task must reach. Each of ``threshold`` and ``min_score`` is a
-    number for the decisive score, or a mapping from names of scores to numbers. With a mapping, an example must record
-    all scores in the mapping, and passes if each score reaches its threshold. ``timeout`` is the time limit in seconds
-    for each call of the function. If ``threads`` is true, a ``def`` function runs in threads, several examples at a
-    time; the default is the ini option ``lm_threads``. ``tags`` are words that select examples, for example with
-    ``-m``. ``metadata`` sets keys of every example, such as ``must_pass`` or ``cluster``.
+    number for the decisive score, or a mapping from score names to numbers. With a mapping, an example must record all
+    scores in the mapping, and passes if each score reaches its threshold. ``timeout`` is the time limit in seconds for
+    each call to the function. If ``threads`` is true, a ``def`` function runs in threads, several examples at a time;
+    the default is the ini option ``lm_threads``. ``tags`` are words that select examples, for example with ``-m``.
+    ``metadata`` sets keys of every example, such as ``must_pass`` or ``cluster``.
 
     ``repeats`` is the number of runs of each example, and overrides ``--lm-repeats``. With ``passes``, an example
     passes if at least ``passes`` of its repeats pass; its score is still the mean of all repeats.
 
     An exception in ``fails``, such as a validation error for a reply, scores 0, as a failed assertion does. Any other
-    exception makes the example an error. ``variants`` maps names to values. The function runs on all rows once for each
-    value, which becomes the argument ``variant``. Each variant is a task ``NAME@VARIANT``, and ``lmeval rank --by
+    exception marks the example as an error. ``variants`` maps names to values. The function runs on all rows once for
+    each value, which becomes the argument ``variant``. Each variant is a task ``NAME@VARIANT``, and ``lmeval rank --by
     config`` compares these tasks.
 
     Raises UsageError for an invalid argument, or if the decorated object is not a function.
@@ -175,7 +175,7 @@ def eval_task(  # noqa: C901, PLR0913  # keyword-only, one per property of a tas
 
 
 def task_name(function: str) -> str:
-    """Return the default name of a task, which is the name of its function without ``test_``."""
+    """Return a task's default name, which is its function's name without ``test_``."""
     return function.removeprefix("test_") or function
 
 
@@ -308,7 +308,7 @@ def _check_function(name: str, function: Any, arguments: Mapping[str, str], *, t
 
 
 class DataRows(NamedTuple):
-    """The rows of a task, with the ids of their examples, the path of the file or "", and the SHA-256 of the data."""
+    """A task's rows, with their examples' ids, the file's path or "", and the data's SHA-256."""
 
     rows: Sequence[Mapping[str, Any]]
     ids: Sequence[str]
@@ -329,9 +329,9 @@ class DataRows(NamedTuple):
 def rows_of(task: EvalFunction, folder: Path) -> DataRows:
     """Return the rows of ``task``; ``folder`` is the folder of the test file.
 
-    The field ``id``, a text or a whole number, is the id of a row. If no row has this field, the rows' numbers, counted
-    from 1, are their ids. Raises BadTaskFile for missing, unreadable or empty data, for a row that is not a mapping,
-    and for an invalid or duplicate id.
+    A row's id is its field ``id``, which must be text or a whole number. If no row has this field, the rows' numbers,
+    counted from 1, are their ids. Raises BadTaskFile for missing, unreadable or empty data, for a row that is not a
+    mapping, and for an invalid or duplicate id.
     """
     where = f"eval_task({task.name!r})"
     given = task.data
@@ -387,11 +387,11 @@ def json_values(kinds: set[str]) -> Callable[[Any], str]:
 def fresh(value: Any, note_shared: Callable[[Any], None]) -> Any:
     """Copy the dicts, lists and tuples in a row or parameter, so that each call gets new objects.
 
-    Call ``note_shared`` with each other mutable value, because all calls share this value.
+    Call ``note_shared`` with every other mutable value, because all calls share it.
     """
     kind = type(value)
     if kind is dict:
-        # Most values are texts or numbers, and a call for each value would dominate the time.
+        # Most values are text or numbers, and a call for each value would dominate the time.
         return {name: each if type(each) in _FIXED else fresh(each, note_shared) for name, each in value.items()}
     if kind is list or kind is tuple:
         return kind([each if type(each) in _FIXED else fresh(each, note_shared) for each in value])

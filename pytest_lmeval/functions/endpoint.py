@@ -1,6 +1,6 @@
 """Serve the model under test at a local address, for clients that an application creates.
 
-Each example has a token, which its requests contain in the path, as the bearer key or in the header ``baggage``. The
+Each example has a token, which its requests contain in the path, as the bearer key or in the ``baggage`` header. The
 token assigns a request to its example.
 """
 
@@ -71,7 +71,7 @@ class _Turn:
 class Endpoint:
     """The endpoint of a process, which starts on first use.
 
-    A request belongs to the example of its token. If that example has ended, and its token was in the environment
+    A request belongs to the example with its token. If that example has ended, and its token was in the environment
     variables, the application has kept a client. The request then belongs to the example whose token the variables
     contain now, unless the endpoint has already received a request with this token. Requests for ``paths`` are
     forwarded to the adapter's server. ``service`` handles requests outside of examples.
@@ -101,7 +101,7 @@ class Endpoint:
     def register(self, state: ExampleState, answers: Clients, *, has_turn: bool = False) -> str:
         """Return a new token for an example whose requests ``answers`` handles.
 
-        If ``has_turn`` is true, the environment variables contain this token, and requests of kept clients belong to
+        If ``has_turn`` is true, the environment variables contain this token, and requests from kept clients belong to
         the example until it ends.
         """
         token = secrets.token_urlsafe(24)
@@ -123,7 +123,7 @@ class Endpoint:
 
     @property
     def strays(self) -> list[str]:
-        """Messages about requests that belonged to no running example and got no answer."""
+        """Messages about requests that belonged to no running example and received no answer."""
         late, lines = self._late.copy(), []
         if late:
             names = ", ".join(list(late)[:_MOST_NAMES]) + (", ..." if len(late) > _MOST_NAMES else "")
@@ -133,7 +133,7 @@ class Endpoint:
         return lines if self.service is None else [*lines, *self.service.faults]
 
     def url(self, token: str) -> str:
-        """Return the base URL of the example with ``token``."""
+        """Return the base URL for the example with ``token``."""
         return f"{self.root}/e/{token}/v1"
 
     @property
@@ -238,7 +238,7 @@ class Endpoint:
 
 
 def _ambiguous(state: ExampleState, owner: str) -> RequestRefused:
-    """Make the example an error; return the rejection of its own client's request after requests of a kept client."""
+    """Mark the example as an error; return the rejection of its own client's request after a kept client's requests."""
     why = (
         f"a client kept from the example {owner} has sent requests for this one, and now its own client does: it is "
         "unknown which of them asks for it; make one client for each example, or keep one for all"
@@ -299,7 +299,7 @@ def _refusing() -> Iterator[None]:
         raise refused(413, f"the body is larger than {_LARGEST_BODY >> 20} MiB") from None
     except (ValueError, web.RequestPayloadError) as error:
         raise refused(400, str(error)) from None
-    except Exception as error:  # an application that catches our own fault must not be scored for it
+    except Exception as error:  # an application that catches our own error must not be scored for it
         raise refused(400, f"the request cannot be read: {type(error).__name__}: {error}") from None
 
 

@@ -1,4 +1,4 @@
-"""Set environment variables that point the clients of an application to the endpoint."""
+"""Set environment variables that point an application's clients to the endpoint."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NAMES = (*_V1, *_ROOT, *_KEYS, _TYPE, *_DEFAULTS, *_REMOVED, *_NO_PROXY)
 
 @contextmanager
 def pointed(lm: LmBase) -> Iterator[None]:
-    """Set the variables for the example of ``lm``, with a new address for each repeat, and restore them afterwards.
+    """Set the variables for ``lm``'s example, with a new address for each repeat, and restore them afterwards.
 
     The clients of OpenAI, Azure OpenAI and Anthropic read these variables, and so do some other clients. Child
     processes inherit the variables.
@@ -89,10 +89,10 @@ def _with_loopback(before: Mapping[str, str], name: str) -> str:
 
 
 def _of_module(before: Mapping[str, str]) -> tuple[Any, dict[str, Any]]:
-    """Return the module ``openai``, which reads two of the variables at its import, and the values to restore in it.
+    """Return the module ``openai``, which reads two of the variables when imported, and the values to restore in it.
 
-    Choose the kind of client for functions of the module, such as ``openai.chat.completions.create``, unless the
-    project has chosen it.
+    Choose the kind of client for the module's functions, such as ``openai.chat.completions.create``, unless the project
+    has chosen it.
     """
     module: Any = sys.modules.get("openai")
     members = {name: getattr(module, name) for name in ("api_type", "azure_endpoint") if hasattr(module, name)}

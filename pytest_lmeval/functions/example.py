@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.functions.tools import ExampleTools
 
 CURRENT: ContextVar[ExampleState | None] = ContextVar("lmeval_example", default=None)
-"""The example of the running code, including its tasks and ``asyncio.to_thread`` calls."""
+"""The running code's example, also within its tasks and ``asyncio.to_thread`` calls."""
 LARGEST = 1 << 20
 """The maximum length of a step's value, in characters."""
 
@@ -39,7 +39,7 @@ class Watcher(Protocol):
 
     @property
     def running(self) -> Collection[ExampleState]:
-        """The examples that have begun and not ended."""
+        """The examples that have begun but not ended."""
 
     def began(self, state: ExampleState) -> None:
         """Note that an example has begun."""
@@ -49,17 +49,17 @@ class Watcher(Protocol):
 
 
 class Unused:
-    """Calls of ``lm`` methods that have no effect until the function uses their results."""
+    """Calls to ``lm`` methods that have no effect until the function uses their results."""
 
     def __init__(self) -> None:
         self._found: dict[object, tuple[str, str, int]] = {}
 
     def awaited(self, what: str) -> object:
-        """Record a call of ``what`` that must be awaited; return an object for :meth:`mark_used`."""
+        """Record a call to ``what`` that must be awaited; return an object for :meth:`mark_used`."""
         return self._record(f"{what} was never awaited, so nothing was asked: write await {what}(...)")
 
     def block(self, what: str) -> object:
-        """Record a call of ``what`` that must be in a ``with`` statement; return an object for :meth:`mark_used`."""
+        """Record a call to ``what`` that must be in a ``with`` statement; return an object for :meth:`mark_used`."""
         return self._record(f"{what}(...) has no effect without with: write with {what}(...):")
 
     def mark_used(self, made: object) -> None:
@@ -78,23 +78,22 @@ class Unused:
 
 
 class ExampleState:
-    """The record of one call of an eval function: one repeat of an example.
+    """The record of one call to an eval function, which is one repeat of an example.
 
-    ``scores`` are in the order of recording, and ``reasons`` maps names of scores to explanations. ``failure`` is the
-    first error that the application cannot undo, such as a request without an answer or an invalid score.
-    ``not_applicable`` names the scores that were recorded as None, in order. ``output`` is the application's answer as
-    JSON values, or None if it recorded no answer. ``may_fail`` counts the open blocks that allow requests to fail.
-    After the end, ``left`` describes unfinished work, and ``unfinished`` holds the requests without an answer.
-    ``unanswered`` is the error to report if the example ends while a simulated user waits for a reply. ``tasks`` are
-    the example's tasks in the loop that may have an unretrieved exception. ``lost`` describes the first exception of a
-    task or thread that the function did not retrieve. ``is_beside`` is True if the example runs concurrently;
-    ``printed`` then has its output, as pairs of a source (``stdout``, ``stderr`` or ``log``) and a text. ``broken`` is
-    the failure of a subtest after which the function continued. ``is_taken`` is True once the result exists. ``thread``
-    identifies the example's thread. ``on_late`` is called if any code uses the example after its end, and ``watcher``
-    is called when the example begins and ends. ``given_ids`` maps the ids of tool calls that the application receives
-    to the ids of the model's server. ``given_extras`` maps the call ids in an answer to the answer's unknown fields.
-    ``tools`` are the example's tools, if their calls are recorded. ``unused`` are calls of ``lm`` that still have no
-    effect.
+    ``scores`` are in the order of recording, and ``reasons`` maps score names to explanations. ``failure`` is the first
+    error that the application cannot undo, such as a request without an answer or an invalid score. ``not_applicable``
+    names the scores that were recorded as None, in order. ``output`` is the application's answer as JSON values, or
+    None if it recorded no answer. ``may_fail`` counts the open blocks that allow requests to fail. After the end,
+    ``left`` describes unfinished work, and ``unfinished`` holds the requests without an answer. ``unanswered`` is the
+    error to report if the example ends while a simulated user waits for a reply. ``tasks`` are the example's tasks in
+    the loop that may have an unretrieved exception. ``lost`` describes the first exception in a task or thread that the
+    function did not retrieve. ``is_beside`` is True if the example runs concurrently; ``printed`` then contains its
+    output, as pairs of a source (``stdout``, ``stderr`` or ``log``) and text. ``broken`` is the failure of a subtest
+    after which the function continued. ``is_taken`` is True once the result exists. ``thread`` identifies the example's
+    thread. ``on_late`` is called if any code uses the example after its end, and ``watcher`` is called when the example
+    begins and ends. ``given_ids`` maps the tool-call ids given to the application to the ids from the model's server.
+    ``given_extras`` maps the call ids in an answer to the answer's unknown fields. ``tools`` are the example's tools,
+    if their calls are recorded. ``unused`` contains ``lm`` calls that have no effect yet.
     """
 
     def __init__(
@@ -155,7 +154,7 @@ class ExampleState:
 
     @property
     def is_alone(self) -> bool:
-        """True if the example is pytest's current item, runs in the calling thread, and no other example runs."""
+        """True if the example is pytest's current item, runs in the calling thread, and is the only example running."""
         others = self._watcher is not None and len(self._watcher.running) > 1
         return not (self.is_beside or others) and self.thread == threading.get_ident()
 
@@ -173,7 +172,7 @@ class ExampleState:
             raise UsageError(message)
 
     def score(self, name: object, value: object, why: object = "") -> None:
-        """Record a score; raise ScoringError for an invalid value, or for a different second value of the same score.
+        """Record a score; raise ScoringError for an invalid value, or for a second, different value of the same score.
 
         None means that the score does not apply to the example.
         """
@@ -233,14 +232,14 @@ class ExampleState:
         insort(self.steps, step, key=lambda each: each.start_ms)
 
     def break_off(self, reason: str, *, is_failure: bool) -> None:
-        """Record that a part of the example failed or could not be scored, but that the function continues."""
+        """Record that part of the example failed or could not be scored, but that the function continues."""
         if is_failure:
             self.broken = self.broken or reason
         else:
             self.fail(ScoringError(reason))
 
     def fail(self, error: LmevalError) -> None:
-        """Make the example an error that the application cannot undo."""
+        """Mark the example as an error that the application cannot undo."""
         if self.failure is None:
             self.failure = error
 
@@ -256,7 +255,7 @@ class ExampleState:
         return self.unanswered
 
     def refuse(self, message: str) -> NoReturn:
-        """Make the example an error, and raise a ScoringError that names the caller's position."""
+        """Mark the example as an error, and raise a ScoringError that names the caller's position."""
         error = ScoringError(f"{place()}: {message}")
         self.fail(error)
         raise error
@@ -294,7 +293,7 @@ def stop(state: ExampleState) -> list[Step]:
 def open_request(
     state: ExampleState, adapter: str, prompt: str | tuple[Message, ...], options: Mapping[str, Any]
 ) -> tuple[Generate, Step]:
-    """Create a request of an example and its step; ``options`` are further fields of :class:`Generate`."""
+    """Create an example's request and its step; ``options`` are additional fields of :class:`Generate`."""
     request = Generate(prompt, state.task, state.id, state.repeat, **options)
     step = open_step(state, "request", adapter, request)
     if state.given_ids and not isinstance(prompt, str):
@@ -303,7 +302,7 @@ def open_request(
 
 
 def close_answered(state: ExampleState, step: Step, answer: Completion) -> Completion:
-    """Record the answer to a step's request; return the answer with this run's ids of tool calls."""
+    """Record the answer to a step's request; return the answer with this run's tool-call ids."""
     if answer.tool_calls:
         answer = _with_own_ids(state, step, answer)
     step.ms = answer.latency_ms if answer.latency_ms is not None else state.now_ms - step.start_ms
@@ -319,8 +318,8 @@ def close_answered(state: ExampleState, step: Step, answer: Completion) -> Compl
 def _with_own_ids(state: ExampleState, step: Step, answer: Completion) -> Completion:
     """Replace an answer's call ids with ids that are derived from the request.
 
-    Later requests contain the ids, and recorded answers are looked up by the text of a request. Each id is therefore
-    unique in its example, and is the same whether the answer comes from the model, a ledger or the cache.
+    Later requests contain the ids, and recorded answers are looked up by a request's text. Each id is therefore unique
+    in its example, and is the same whether the answer comes from the model, a ledger or the cache.
     """
     asked = f"{state.repeat} {step.key} {_equal_before(state, step)}"
     calls = []
@@ -351,13 +350,13 @@ def _equal_before(state: ExampleState, step: Step) -> int:
 
 
 def _as_given(message: Message, ids: Mapping[str, str]) -> Message:
-    """Replace the call ids in a message with the ids of the model's server, which may have a meaning there."""
+    """Replace the call ids in a message with the ids from the model's server, which may have a meaning there."""
     calls = tuple(call._replace(id=ids.get(call.id, call.id)) for call in message.tool_calls)
     return replace(message, tool_calls=calls, tool_call_id=ids.get(message.tool_call_id, message.tool_call_id))
 
 
 def close_failed(state: ExampleState, step: Step, error: BaseException) -> None:
-    """Record that a step's request failed or was cancelled; unless allowed, a failure makes the example an error."""
+    """Record that a step's request failed or was cancelled; unless allowed, a failure marks the example as an error."""
     step.ms = state.now_ms - step.start_ms
     step.cancelled = isinstance(error, asyncio.CancelledError | GeneratorExit)
     step.error = "" if step.cancelled else str(error) or type(error).__name__
@@ -389,7 +388,7 @@ def as_json(value: object) -> tuple[Any, int]:
 
 
 def cut(value: Any) -> Any:
-    """Cut texts of more than 1 MiB in a step's ``value``, which is for display only."""
+    """Cut text longer than 1 MiB in a step's ``value``, which is for display only."""
     if isinstance(value, str):
         return value if len(value) <= LARGEST else f"{value[:LARGEST]} [{len(value) - LARGEST:,} more characters]"
     if isinstance(value, list):

@@ -23,7 +23,7 @@ from pytest_lmeval.types import Generate, Media, Message
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """A judge's grade in [0, 1] for a text, based on a rubric, and the reason.
+    """A judge's grade in [0, 1] for some text, based on a rubric, and the reason.
 
     A grade raises TypeError when used as a condition, because it would always be true.
     """
@@ -37,7 +37,7 @@ class Grade:
 
 
 class Judgment(str):
-    """A judge's label for a text, and the reason, which is empty unless the eval requested a reason.
+    """A judge's label for some text, and the reason, which is empty unless the eval requested a reason.
 
     A judgment raises TypeError when used as a condition, because even the label "no" would be true.
     """
@@ -64,7 +64,7 @@ class Judgment(str):
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """A question for a judge, from the method of ``lm`` with the name ``method``.
+    """A question for a judge, from the ``lm`` method named ``method``.
 
     ``of`` creates the question from a function that builds requests. ``result`` converts the verdict for the caller,
     and ``shown`` converts it for the step.
@@ -77,7 +77,7 @@ class Inquiry:
 
 
 def material(method: str, value: object) -> str:
-    """Return a text unchanged, and any other value as JSON; raise ScoringError if JSON cannot represent it."""
+    """Return text unchanged, and any other value as JSON; raise ScoringError if JSON cannot represent it."""
     if isinstance(value, str):
         return value
     if media_in(value):
@@ -160,7 +160,7 @@ def consulting(state: ExampleState, judge: Asker | None, inquire: Callable[[], I
 def dialogue(
     state: ExampleState, kind: str, method: str, asker: Asker, question: judged.Question
 ) -> Asking[tuple[Any, str, list[Step]]]:
-    """Ask a question, and repeat it after an unreadable reply; return the verdict or None, the fault, and the steps."""
+    """Ask a question, and repeat it after an unreadable reply; return the verdict or None, the error, and the steps."""
     talk, steps = judged.dialogue(question), list[Step]()
     try:
         messages = next(talk)

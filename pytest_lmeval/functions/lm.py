@@ -33,9 +33,9 @@ _Client = TypeVar("_Client")
 
 @dataclass(eq=False)
 class Services:
-    """The askers for the model, the judge and the simulated user that the examples of one model share.
+    """The askers for the model, the judge and the simulated user that one model's examples share.
 
-    ``endpoint`` returns the endpoint for an application's clients, and ``tools`` returns the recorded calls of tools.
+    ``endpoint`` returns the endpoint for an application's clients, and ``tools`` returns the recorded tool calls.
     """
 
     model: Asker
@@ -46,7 +46,7 @@ class Services:
 
     @cached_property
     def clients(self) -> Clients:
-        """The handler for the requests of an application's clients, created on first use."""
+        """The handler for requests from an application's clients, created on first use."""
         from pytest_lmeval.functions.clients.answering import Clients
 
         return Clients(self.model, self.endpoint())
@@ -58,12 +58,12 @@ class _ToolMethods:
     def tool(
         self: WithExample, function: Callable[_Given, _Result], *, once: bool = False
     ) -> Callable[_Given, _Result]:
-        """Wrap ``function`` so that each of its calls becomes a step of the kind ``tool``.
+        """Wrap ``function`` so that each of its calls becomes a step of kind ``tool``.
 
         With ``replay:`` or ``--lm-resume``, the wrapper returns recorded results, which it looks up by name, arguments,
         and the number of earlier equal calls. Arguments and results must be JSON values. If a resumed run has no result
-        for an example, the example's tools run again, except recorded calls of tools with ``once``, such as payments
-        and mail. A call of a tool with ``once`` is written to disk before it begins and when it ends.
+        for an example, the example's tools run again, except recorded calls to tools with ``once``, such as payments
+        and mail. A call to a tool with ``once`` is written to disk before it begins and when it ends.
         """
         from pytest_lmeval.functions.tools import example_tools, recorded_tool
 
@@ -84,7 +84,7 @@ class LmBase(_ToolMethods, Trajectory):
         return "<lm>" if state is None else f"<lm of {state.task}: {state.id}>"
 
     def enter(self, state: ExampleState) -> None:
-        """Start to record in ``state``, the next repeat of the example."""
+        """Start recording in ``state``, the example's next repeat."""
         self.state = state
         self._forget_token()
         if self.on_enter is not None:
@@ -100,9 +100,9 @@ class LmBase(_ToolMethods, Trajectory):
         """Record ``value``, a bool or a number from 0 to 1, as the score ``name``; reports show the reason ``why``.
 
         A check of calls, such as ``lm.called("search")``, scores 1 or 0, and its text is the reason. If ``value`` is
-        None, the score does not apply, and the example does not count in the score's mean and floor. The decisive
-        score, which ``score=`` names or which is the first number, cannot be None. An invalid score, or a different
-        second value of the same score, raises ScoringError and makes the example an error.
+        None, the score does not apply, and the example does not count towards the score's mean and floor. The decisive
+        score (named by ``score=``, or else the first number) cannot be None. An invalid score, or a second, different
+        value of the same score, raises ScoringError and marks the example as an error.
         """
         if value is not None and not isinstance(value, int | float):
             from pytest_lmeval.functions.calls import as_score
@@ -117,8 +117,8 @@ class LmBase(_ToolMethods, Trajectory):
     def output(self, value: Any) -> None:
         """Store the application's answer with the example's result, as JSON or, if that is impossible, as its ``repr``.
 
-        An answer of more than 1 MiB raises UsageError and makes the example an error. The answer remains even if the
-        function fails later; a later call replaces the answer. A text, mapping or sequence that the function returns is
+        An answer larger than 1 MiB raises UsageError and marks the example as an error. The answer is kept even if the
+        function fails later; a later call replaces it. A string, mapping or sequence that the function returns is
         stored in the same way.
         """
         self._running.record_output(value)
@@ -137,7 +137,7 @@ class LmBase(_ToolMethods, Trajectory):
         return tuple(self._running.steps)
 
     def may_fail(self) -> AbstractContextManager[None]:
-        """Allow requests that begin within the ``with`` block to fail; the example still gets a score."""
+        """Allow requests that begin within the ``with`` block to fail; the example is still scored."""
         return allow_failures(self._running, self._running.unused.block("lm.may_fail"))
 
     @property
@@ -158,7 +158,7 @@ class LmBase(_ToolMethods, Trajectory):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The HTTP headers for requests to a service, which must pass the header ``baggage`` on with its own requests.
+        """The HTTP headers for requests to a service, which must pass the ``baggage`` header on in its own requests.
 
         Requests to ``lm_base_url`` with this header belong to the example until it ends.
         """
@@ -254,11 +254,11 @@ class Lm(LmBase):
         options: Mapping[str, Any] | None = None,
         may_fail: bool = False,
     ) -> Asking[Completion]:
-        """Return the answer of the model under test to a text, or to messages with ``role`` and ``content``.
+        """Return the answer of the model under test to a string, or to messages with ``role`` and ``content``.
 
         The request follows the run's settings for retries and limits, and becomes a step. If no answer arrives, this
-        raises AdapterError and makes the example an error, even if the function catches the exception. The example is
-        not an error if the request has ``may_fail``, or begins within ``with lm.may_fail():``. ``temperature``,
+        raises AdapterError and marks the example as an error, even if the function catches the exception. The example
+        is not an error if the request has ``may_fail``, or begins within ``with lm.may_fail():``. ``temperature``,
         ``model`` and ``options``, such as ``{"seed": 1}``, override the adapter's settings, if the adapter accepts
         these options. ``tools`` are the tools that the model may call. Each tool is a function from ``lm.tool``, or a
         mapping with ``name``, ``description`` and ``parameters``; the parameters are a JSON Schema. The answer's
@@ -300,10 +300,10 @@ class Lm(LmBase):
     ) -> Asking[Judgment]:
         """Return the label that the judge (``--lm-judge``) assigns to ``text``; ask once more if a reply has no label.
 
-        The :class:`Judgment` is the label as a text, with the attributes ``label`` and ``reason``. With
+        The :class:`Judgment` is the label as a string, with the attributes ``label`` and ``reason``. With
         ``reason=True``, the judge gives a reason before the label. ``human_label`` is the label that a person gave the
-        text. If the run has no judge, or neither reply has a label, this raises ScoringError and makes the example an
-        error.
+        text. If the run has no judge, or neither reply has a label, this raises ScoringError and marks the example as
+        an error.
         """
         from pytest_lmeval.functions.judging import consulting, labelling
 
@@ -320,12 +320,12 @@ class Lm(LmBase):
         levels: Mapping[Any, str] | None = None,
         human_label: object = None,
     ) -> Asking[Grade]:
-        """Return the grade that the judge (``--lm-judge``) gives ``text`` by ``rubric``, with its reason.
+        """Return the grade that the judge (``--lm-judge``) gives ``text`` according to ``rubric``, with the reason.
 
         ``levels`` maps two or more increasing numbers in [0, 1] to their meanings; the default levels are 0 and 1.
         ``reference`` is a correct answer for comparison, and ``human_label`` is the grade that a person gave the text.
         If a reply has no level, this asks the judge once more. If the second reply has no level either, this raises
-        ScoringError and makes the example an error.
+        ScoringError and marks the example as an error.
         """
         from pytest_lmeval.functions.judging import consulting, grading
 
@@ -333,12 +333,12 @@ class Lm(LmBase):
         return consulting(self._running, self._services.judge, inquire)
 
     def user(self, persona: str, goal: str = "", max_turns: int = 8) -> User:
-        """Return a user that the model of ``--lm-user`` simulates; this model defaults to the judge.
+        """Return a user simulated by the ``--lm-user`` model, which defaults to the judge.
 
         The loop ``async for said in user: user.reply(await answer(said))`` runs until the user is done, or has sent
         ``max_turns`` messages. The simulated user sees only the replies. If a message of the simulated user is
         unreadable, this asks the model once more. A second unreadable message, or a loop body that does not call
-        ``reply``, raises ScoringError and makes the example an error.
+        ``reply``, raises ScoringError and marks the example as an error.
         """
         from pytest_lmeval.formats.persona import Persona
         from pytest_lmeval.functions.user import User
@@ -353,14 +353,14 @@ class Lm(LmBase):
         timeout: float = 30,
         shared: bool = False,
     ) -> Coroutine[Any, Any, McpServer]:
-        """Return a server of the Model Context Protocol, with ``tools`` for ``lm.ask`` and a coroutine ``call``.
+        """Return a Model Context Protocol server, with ``tools`` for ``lm.ask`` and a coroutine ``call``.
 
-        ``server`` is an http address, or a command as a text or as a list of its parts. Calls of the server's tools are
-        recorded as steps, like calls of a function from :meth:`tool`. With ``replay:``, no server starts. The command
-        gets only the variables in ``env``, and a few environment variables that the SDK passes on. The server ends with
-        the example. With ``shared``, all examples in a process that name the same command or address use one server,
-        which ends with the run. If a server does not reply within ``timeout`` seconds, this raises ScoringError and
-        makes the example an error.
+        ``server`` is an http address, or a command as a string or as a list of its parts. Calls of the server's tools
+        are recorded as steps, like calls to a function from :meth:`tool`. With ``replay:``, no server starts. The
+        command receives only the variables in ``env``, and a few environment variables that the SDK passes on. The
+        server ends with the example. With ``shared``, all examples in a process that name the same command or address
+        use one server, which ends with the run. If a server does not reply within ``timeout`` seconds, this raises
+        ScoringError and marks the example as an error.
         """
         from pytest_lmeval.functions.mcp_server import McpServer
         from pytest_lmeval.functions.tools import example_tools
@@ -415,7 +415,7 @@ class BlockingLm(LmBase):
         timeout: float = 30,
         shared: bool = False,
     ) -> BlockingMcpServer:
-        """Return a server of the Model Context Protocol; see :meth:`Lm.mcp`."""
+        """Return a Model Context Protocol server; see :meth:`Lm.mcp`."""
         from pytest_lmeval.functions.mcp_server import BlockingMcpServer
         from pytest_lmeval.functions.tools import example_tools
 

@@ -1,4 +1,4 @@
-"""Run eval functions in an event loop in a separate thread, and keep the output of each example separate.
+"""Run eval functions in an event loop in a separate thread, and keep each example's output separate.
 
 If an application blocks this loop, requests continue, because they run in another loop.
 """
@@ -37,8 +37,8 @@ class SharedServer(Protocol):
 class Loop:
     """An event loop in a daemon thread, started on first use.
 
-    ``before_steps`` runs in the loop before each round of callbacks. ``thread`` is the loop's thread once it runs.
-    ``is_closing`` is True when the run is over. ``servers`` are the tool servers that examples share.
+    ``before_steps`` runs in the loop before each round of callbacks. ``thread`` is the loop's thread once the loop
+    runs. ``is_closing`` is True when the run is over. ``servers`` are the tool servers that examples share.
     """
 
     def __init__(self, before_steps: Callable[[], None]) -> None:
@@ -69,7 +69,7 @@ class Loop:
             self._before_steps()
 
     def submit(self, work: Coroutine[Any, Any, _Result]) -> Future[_Result]:
-        """Run ``work`` in the loop; call this from any thread except the loop's thread."""
+        """Run ``work`` in the loop; call this from any thread except the loop's."""
         return asyncio.run_coroutine_threadsafe(work, self.events)
 
     def silent_s(self) -> float:
@@ -93,7 +93,7 @@ class Loop:
 
     @property
     def busy_with(self) -> asyncio.Task[Any] | None:
-        """The current task of the loop."""
+        """The loop's current task."""
         return asyncio.current_task(self._loop) if self._loop is not None else None
 
     def close(self) -> None:
@@ -199,7 +199,7 @@ def is_of_this_thread(record: logging.LogRecord) -> bool:
 
 
 def sections(output: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Join an example's output into one text per stream."""
+    """Concatenate an example's output for each stream."""
     texts: dict[str, list[str]] = {}
     for name, text in output:
         texts.setdefault(name, []).append(text)

@@ -1,4 +1,4 @@
-"""Provide ``lm.mcp``: connect an example to a server of the Model Context Protocol, through its official SDK.
+"""Provide ``lm.mcp``: connect an example to a Model Context Protocol server through the official SDK.
 
 The SDK runs in the functions' event loop. A run that replays a recording needs neither the SDK nor the server.
 """
@@ -62,7 +62,7 @@ class McpResult(str):
 
     @classmethod
     def of(cls, output: Mapping[str, Any]) -> McpResult:
-        """Create a result from the output of a step."""
+        """Create a result from a step's output."""
         return cls(str(output.get("text", "")), output.get("structured"), output.get("is_error") is True)
 
 
@@ -71,7 +71,7 @@ class _Fault(Exception):
 
 
 class _Rejected(_Fault):
-    """The server replied with an error of the protocol."""
+    """The server replied with a protocol error."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class _Target:
 
 
 class _Connection:
-    """A client of one server; its methods run in the functions' event loop.
+    """A client for one server; its methods run in the functions' event loop.
 
     ``has_failed`` is True if the connection no longer works, for example because the server died.
     """
@@ -124,7 +124,7 @@ class _Connection:
         raise _Fault(f"its list of tools has more than {_MOST_PAGES} pages")
 
     async def call(self, name: str, arguments: Mapping[str, object], timeout: float) -> dict[str, object]:
-        """Return the result of a tool as a step's output."""
+        """Return a tool's result as a step's output."""
         try:
             given = await self._reply(f"a call of {name}", methodcaller("call_tool", name, dict(arguments)), timeout)
         except _Rejected as rejected:
@@ -209,7 +209,7 @@ class _Connection:
         return _Fault(f"{what} failed: {error_text(error)}{self._last_words()}")
 
     def _last_words(self) -> str:
-        """Return the end of the server's output on stderr, as a clause of a message."""
+        """Return the end of the server's output on stderr, as a clause for a message."""
         with suppress(OSError, ValueError):
             size = self._words.seek(0, 2)
             self._words.seek(max(0, size - _LAST_WORDS))
@@ -219,7 +219,7 @@ class _Connection:
 
 
 class _Use(ToolUse):
-    """A call of a tool of ``server``; a fault of the server makes the example an error."""
+    """A call to a tool of ``server``; a ``_Fault`` marks the example as an error."""
 
     server = ""
 
@@ -308,7 +308,7 @@ class _Offer:
         elif values is None:
             why = "the arguments are not a JSON object"
         if values is None or why:
-            # The result informs the model about its mistake.
+            # The result informs the model of its mistake.
             output = {"text": why, "is_error": True}
             self._state.step(TOOL, tool.name, tool.arguments if values is None else values, output).ms = 0.0
             return McpResult.of(output)
@@ -358,11 +358,11 @@ class McpServer(_Offer):
         return self
 
     async def call(self, tool: str | ToolCall, arguments: Mapping[str, object] | None = None) -> McpResult:
-        """Call a tool, either by name or by a tool call of the model; record the call, and return the result.
+        """Call a tool, either by name or by a tool call from the model; record the call, and return the result.
 
-        If the server rejects the call, or the model's call is invalid, ``is_error`` of the result is True, and its text
-        explains the error to the model. If the server returns no result, this raises ScoringError and makes the example
-        an error.
+        If the server rejects the call, or the model's call is invalid, the result's ``is_error`` is True, and its text
+        explains the error to the model. If the server returns no result, this raises ScoringError and marks the example
+        as an error.
         """
         found = self._call(tool, arguments)
         if isinstance(found, McpResult):
@@ -385,7 +385,7 @@ class BlockingMcpServer(_Offer):
         return self
 
     def call(self, tool: str | ToolCall, arguments: Mapping[str, object] | None = None) -> McpResult:
-        """Return the result of a tool; see :meth:`McpServer.call`."""
+        """Return a tool's result; see :meth:`McpServer.call`."""
         found = self._call(tool, arguments)
         if isinstance(found, McpResult):
             return found

@@ -13,7 +13,7 @@ from pytest_lmeval.errors import RecordRefused
 
 
 def read_list(path: Path) -> tuple[list[dict[str, Any]], bytes]:
-    """Return the rows and the bytes of a file; raise BadRows for bad rows, or OSError if the file cannot be read."""
+    """Return a file's rows and bytes; raise BadRows for unusable rows, or OSError if the file cannot be read."""
     (data,) = read_files([path])
     rows = (_json if path.suffix == ".json" else _yaml)(path, data)
     if not isinstance(rows, list):

@@ -34,7 +34,7 @@ _Queue = queue.SimpleQueue[Callable[[], _Work]]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of one call of a function: the exception, if there was one, and the duration."""
+    """The outcome of one function call: the exception, if there was one, and the duration."""
 
     state: ExampleState
     error: BaseException | None
@@ -128,7 +128,7 @@ class Runner:
                 example.task.cancel()
 
     def _end(self, example: Running, task: asyncio.Task[None]) -> None:
-        """Mark an example as ended; make it an error if the project's code cancelled it before it began."""
+        """Mark an example as ended, and as an error if the project's code cancelled it before it began."""
         if not example.outcomes and not example.is_cancelled:
             example.outcomes.append(Outcome(example.states[0], AdapterError(_CANCELLED), 0.0))
         example.done.set()

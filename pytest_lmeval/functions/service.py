@@ -22,7 +22,7 @@ _LONGEST = 200
 
 
 class ServiceUrl(str):
-    """The base URL for requests outside of examples, a text with the method :meth:`may_fail`."""
+    """The base URL for requests outside of examples, a string with the method :meth:`may_fail`."""
 
     __slots__ = ("_state",)
     _state: ExampleState
@@ -43,7 +43,7 @@ class ServiceUrl(str):
 
 
 class Service:
-    """Requests of one process that belong to no example.
+    """Requests from one process that belong to no example.
 
     ``answers`` handles the requests, and is None if a run has several models. ``running`` are the current examples.
     ``preparing`` counts the fixtures that pytest is setting up, which may send requests. ``during`` counts requests

@@ -1,4 +1,4 @@
-"""Analyse the code of eval functions: hash it, find the functions that it calls, and look for checks and scores."""
+"""Analyse eval functions' code: hash it, find the functions that it calls, and look for checks and scores."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _parsed(data: bytes) -> dict[str, Node]:
 
 
 def functions_in(tree: Node, prefix: str = "") -> Iterator[tuple[str, _Function]]:
-    """Yield the functions and methods of a module with their qualified names."""
+    """Yield a module's functions and methods with their qualified names."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, _Function):
             yield prefix + node.name, node
@@ -79,7 +79,7 @@ def _shown(node: Node) -> list[str]:
 
 
 def _shape(value: object) -> str:
-    """Return a syntax tree as text; omit empty fields, so that the text is the same in all versions of Python."""
+    """Return a syntax tree as text; omit empty fields, so that the text is the same in all Python versions."""
     if isinstance(value, ast.AST):
         fields = [f"{name}={_shape(each)}" for name, each in ast.iter_fields(value) if each is not None and each != []]
         return f"{type(value).__name__}({', '.join(fields)})"
@@ -87,7 +87,7 @@ def _shape(value: object) -> str:
 
 
 def of_tests(root: Path, patterns: Sequence[str]) -> Callable[[str], bool]:
-    """Return a predicate for test files below ``root``, which are in a folder of tests or match one of ``patterns``."""
+    """Return a predicate for test files below ``root``, which are in a tests folder or match one of ``patterns``."""
 
     def is_one(name: str) -> bool:
         path = Path(name)
@@ -162,9 +162,9 @@ def read_code(
 ) -> tuple[str, bool]:
     """Return the hash of a function's code, and True if the function can neither assert nor score anything.
 
-    ``decides`` has the name and the threshold of the decisive score. ``known`` has the functions in the function's file
-    and in the project's tests. ``fixtures`` returns the fixtures among the function's arguments, because the function
-    may call a fixture that contains checks.
+    ``decides`` contains the decisive score's name and threshold. ``known`` contains the functions in the function's
+    file and in the project's tests. ``fixtures`` returns the fixtures among the function's arguments, because the
+    function may call a fixture that contains checks.
     """
     hashes, sources = known
     called = reached(function, sources)
@@ -185,7 +185,7 @@ def may_check(node: Node) -> bool:
 
 
 def methods_of_lm(node: Node | None) -> set[str]:
-    """Return the names of the methods of ``lm`` that a function's tree calls."""
+    """Return the names of the ``lm`` methods that a function's tree calls."""
     found = (each.func for each in ast.walk(node) if isinstance(each, ast.Call)) if node is not None else ()
     return {each.attr for each in found if isinstance(each, ast.Attribute) and ast.unparse(each.value) == "lm"}
 
@@ -219,7 +219,7 @@ def _is_check(node: Node) -> bool:
 
 
 def _wrappers(function: Any) -> Iterator[Any]:
-    """Yield a function and all functions that it wraps, because decorators run, too."""
+    """Yield a function and all functions that it wraps, because decorators also run."""
     while function is not None:
         yield function
         function = getattr(function, "__wrapped__", None)
@@ -258,7 +258,7 @@ def _target(node: Node, names: Mapping[str, Any], owner: Any) -> Any:
 def _member(holder: Any, name: str) -> Any:
     if holder is None:
         return None
-    # Unlike isinstance, type() runs no code of the object: isinstance would create a lazy client, such as openai.chat.
+    # Unlike isinstance, type() runs none of the object's code: isinstance would create a lazy client like openai.chat.
     if issubclass(type(holder), ModuleType):
         return vars(holder).get(name)
     found = inspect.getattr_static(holder if issubclass(type(holder), type) else type(holder), name, None)

@@ -1,4 +1,4 @@
-"""Record the OpenTelemetry spans of a running example as steps.
+"""Record a running example's OpenTelemetry spans as steps.
 
 This module uses only OpenTelemetry modules that the project has already imported.
 """
@@ -26,7 +26,7 @@ _HERE = ("127.0.0.1", "localhost")
 _Key = tuple[int, int]
 _OPERATION = "gen_ai.operation.name"
 _TOOL = "gen_ai.tool.name"
-# This kind is not "request", because a resumed run reuses the answers of requests.
+# This kind is not "request", because a resumed run reuses the answers to requests.
 _MODEL = "model"
 _KINDS = {
     "chat": _MODEL,
@@ -38,7 +38,7 @@ _KINDS = {
     "invoke_agent": "agent",
     "invoke_workflow": "agent",
 }
-# The first attribute that is present counts; the later attributes come from older versions of the conventions.
+# The first attribute that is present is used; later attributes come from older versions of the conventions.
 _NAMES = {
     _MODEL: ("gen_ai.request.model", "gen_ai.response.model"),
     "tool": (_TOOL,),
@@ -76,11 +76,11 @@ class _Open:
 
 
 class Spans:
-    """The spans of a process, each assigned to the example in which the span began.
+    """The spans of a process, each assigned to the example in which it began.
 
-    A span belongs to the example whose code starts the span, or else to the example of the parent span. Other spans
-    that begin while examples run count as strays. ``own_address`` returns ``host:port`` of the endpoint for clients, or
-    "" if there is no endpoint. ``running`` are examples that are already running.
+    A span belongs to the example whose code starts it, or else to the parent span's example. Other spans that begin
+    while examples run count as strays. ``own_address`` returns the ``host:port`` of the clients' endpoint, or "" if
+    there is no endpoint. ``running`` are examples that are already running.
     """
 
     def __init__(self, own_address: Callable[[], str], running: Iterable[ExampleState] = ()) -> None:
@@ -96,7 +96,7 @@ class Spans:
 
     @property
     def running(self) -> Collection[ExampleState]:
-        """The examples that have begun and not ended."""
+        """The examples that have begun but not ended."""
         return self._keys.keys()
 
     def began(self, state: ExampleState) -> None:
@@ -166,7 +166,7 @@ class Spans:
         known.state.insert(step)
 
     def _count_once(self, known: _Open, step: Step, attributes: Mapping[str, Any]) -> None:
-        """Drop the tokens of a step if a nested span, or a request that the run recorded, already counts them."""
+        """Drop a step's tokens if a nested span, or a request that the run recorded, already counts them."""
         if not step.usage:
             return
         if known.is_counted or self._is_ours(known.state, step, attributes):
@@ -213,7 +213,7 @@ def _step_of(span: Any, start_ms: float) -> Step:
     """Convert a span, which began ``start_ms`` after its example did, to a step by the GenAI semantic conventions.
 
     Messages, arguments and results become the input and the output. If a span has no messages, arguments or results,
-    its attributes become the input. Values of more than 1 MiB are cut.
+    its attributes become the input. Values larger than 1 MiB are cut.
     """
     attributes = dict(span.attributes or {})
     kind = "tool" if _TOOL in attributes else _KINDS.get(str(attributes.get(_OPERATION)), "span")

@@ -1,4 +1,4 @@
-"""Record the steps of an eval function, such as requests and tool calls."""
+"""Record an eval function's steps, such as requests and tool calls."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class Step:
 
     ``kind`` is a word such as ``request``, ``judge`` or ``span``, or a word that the application chooses, such as
     ``tool``. ``input`` and ``output`` are JSON values. ``start_ms`` counts from the example's start. The duration
-    ``ms`` is None until the step ends. ``key`` is the hash of a request, or of a call of a recorded tool. ``usage`` has
-    the known ``prompt_tokens``, ``completion_tokens``, ``reasoning_tokens`` and ``cost``. ``thoughts`` is the text that
-    a reasoning model writes before its answer. ``error`` explains a missing output. A ``cached`` answer comes from
-    another run and costs nothing in this run. A request that the application ``cancelled`` has no answer and no error.
-    If a request ``may_fail``, its failure is not an error of the example. For a request of an application's own client,
-    ``client`` has the requested ``model``, the ``options`` that comparisons use, and the names of the ``dropped``
-    fields. If the client is left over from another example, ``kept`` names that example. For ``lm.ask``, ``client`` has
-    only the ``model``, if the call names a model. ``served_by`` is the server's name for the model. ``adapter_key``
-    distinguishes judges of the same name. ``verdict`` is a judge's verdict with its reason. ``extra`` has the unknown
-    fields of the answer, which reports do not show.
+    ``ms`` is None until the step ends. ``key`` is the hash of a request, or of a call to a recorded tool. ``usage``
+    contains the known ``prompt_tokens``, ``completion_tokens``, ``reasoning_tokens`` and ``cost``. ``thoughts`` is the
+    text that a reasoning model writes before its answer. ``error`` explains a missing output. A ``cached`` answer comes
+    from another run and costs nothing in this run. A request that the application ``cancelled`` has no answer and no
+    error. If a request ``may_fail``, its failure does not mark the example as an error. For a request from an
+    application's own client, ``client`` contains the requested ``model``, the ``options`` that comparisons use, and the
+    names of the ``dropped`` fields. If the client is left over from another example, ``kept`` names that example. For
+    ``lm.ask``, ``client`` contains only the ``model``, if the call names one. ``served_by`` is the server's name for
+    the model. ``adapter_key`` distinguishes judges with the same name. ``verdict`` is a judge's verdict with its
+    reason. ``extra`` contains the answer's unknown fields, which reports do not show.
     """
 
     kind: str
@@ -55,7 +55,7 @@ class Step:
 
     @property
     def is_open(self) -> bool:
-        """True for a request that has no answer yet, or a recorded call without an end."""
+        """True for a request that has no answer yet, or for a recorded call without an end."""
         return bool(self.key) and self.ms is None
 
     def to_json(self) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class Step:
 
 
 def usage_of(answer: Completion) -> dict[str, float]:
-    """Return the known token counts and the known cost of an answer."""
+    """Return an answer's known token counts and known cost."""
     return {name: amount for name in _COUNTS if (amount := getattr(answer, name)) is not None}
 
 
@@ -116,7 +116,7 @@ def _line(step: Mapping[str, Any]) -> str:
 
 
 def _part(part: Any) -> str:
-    """Return a part of a message as text; replace a medium with its placeholder."""
+    """Return a message part as text; replace media with a placeholder."""
     return str(Media.from_json(part) if is_media(part) else part)
 
 

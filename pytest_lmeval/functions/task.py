@@ -1,4 +1,4 @@
-"""The task of an eval function, and the results of its examples."""
+"""An eval function's task, and its examples' results."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _NOTHING_SAID = "nothing was asserted or scored: assert what is expected, or rec
 
 @dataclass(eq=False)
 class FunctionTask(Task):
-    """A task whose examples are calls of test functions, which query models and record scores themselves.
+    """A task whose examples are calls to test functions, which query models and record scores themselves.
 
     ``decisive`` names the decisive score; "" means the first score. ``code`` maps function names to hashes of their
-    normalised syntax trees. ``idle`` names functions that can neither assert nor score anything. ``scores`` maps the
-    names of scores that each example must record to their ``threshold`` or ``min_score``. ``fails`` are the exceptions
-    that score 0. ``variant`` is the name of the function's variant, if it has variants.
+    normalised syntax trees. ``idle`` names functions that can neither assert nor score anything. ``scores`` contains,
+    by name, the ``threshold`` or ``min_score`` of each score that every example must record. ``fails`` are the
+    exceptions that score 0. ``variant`` is the name of the function's variant, if it has variants.
     """
 
     name: str
@@ -98,7 +98,7 @@ class FailureRule:
     failing: tuple[type[BaseException], ...] = ()
 
     def is_failure(self, error: BaseException) -> bool:
-        """Return True if an exception is a failed assertion of the project rather than an error."""
+        """Return True if an exception fails the example, or False if it is an error."""
         if isinstance(error, BaseExceptionGroup):
             return all(self.is_failure(each) for each in error.exceptions)
         if isinstance(error, self.failing):

@@ -1,4 +1,4 @@
-"""Record the calls of an application's tools as steps, and return recorded results.
+"""Record calls to an application's tools as steps, and return recorded results.
 
 A recorded call is looked up by the tool's name, the arguments, and the number of equal calls before it.
 """
@@ -95,7 +95,7 @@ class ExampleTools:
         self._counts: Counter[str] = Counter()
 
     def claim(self, name: str, owner: object, shown: str) -> None:
-        """Reserve a tool's name; raise ScoringError if the example has another tool of that name."""
+        """Reserve a tool's name; raise ScoringError if the example has another tool with that name."""
         other, of_other = self._owners.setdefault(name, (owner, shown))
         if other != owner:
             self.state.refuse(
@@ -113,7 +113,7 @@ class ExampleTools:
         return step, (self.state.repeat, key, number)
 
     def add_to_journal(self, place: Place, name: str, call: RecordedCall) -> bool:
-        """Write the beginning or the end of a call to the journal; return False if the journal cannot be written."""
+        """Write a call's beginning or end to the journal; return False if the journal cannot be written."""
         journal, state = self.records.journal, self.state
         return journal is not None and journal.add_call(state.task, state.id, call_line(place, name, call))
 
@@ -130,7 +130,7 @@ class ExampleTools:
 
 
 class ToolUse:
-    """One call of a tool, as a context manager.
+    """One tool call, as a context manager.
 
     If ``is_live`` is True, the block must call the tool and set ``result``; otherwise, ``result`` is the recorded
     result. A recorded exception is raised again. A call with ``once`` is written to the journal before it begins and
@@ -347,7 +347,7 @@ def _is_json(value: object, copy: object) -> bool:
 
 
 def _described(error: BaseException) -> Mapping[str, object] | None:
-    """Describe an exception by JSON values from which it can be raised again; return None if that is impossible."""
+    """Describe an exception as JSON values from which it can be raised again; return None if that is impossible."""
     found: dict[str, object] = {"raised": f"{type(error).__module__}:{type(error).__qualname__}", "args": [*error.args]}
     if own := getattr(error, "__dict__", None):
         found["attributes"] = own

@@ -1,4 +1,4 @@
-"""Provide the methods of ``lm`` that check the tool calls of a running example."""
+"""Provide the ``lm`` methods that check a running example's tool calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Trajectory(ABC):
-    """Checks of an example's calls so far; :mod:`pytest_lmeval.trajectory` has the same checks for other traces."""
+    """Checks on an example's calls so far; :mod:`pytest_lmeval.trajectory` has the same checks for other traces."""
 
     @property
     @abstractmethod
@@ -23,7 +23,7 @@ class Trajectory(ABC):
 
     @property
     def calls(self) -> list[Call]:
-        """The tool calls that the model has requested so far, in order, as pairs of name and arguments."""
+        """The tool calls that the model has requested so far, in order, as pairs of a name and arguments."""
         from pytest_lmeval.functions.calls import asked_in
 
         return [call for step in self.trace for call in asked_in(step)]

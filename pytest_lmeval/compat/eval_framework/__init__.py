@@ -1,4 +1,4 @@
-"""The names that task modules of eval-framework import, so that only the import lines of such a module must change.
+"""The names that eval-framework's task modules import, so that only a module's import lines need to change.
 
 The package includes all names of :mod:`pytest_lmeval.tasks`, but with a ``BaseTask`` that works as in eval-framework.
 The other names are new implementations that produce the same texts and numbers.
@@ -56,7 +56,7 @@ from pytest_lmeval.tasks import SquadF1 as F1SquadNormalized
 BaseTask = StyledTask  # type: ignore[misc]  # in place of that of pytest_lmeval.tasks
 SubjectType = TypeVar("SubjectType")
 RANDOM_SEED = 42
-# Files in the folder of the task file that pin the revisions of datasets on the hub.
+# Files in the task file's folder that pin the revisions of datasets on the hub.
 HF_REVISIONS_LOCKFILE = Path("hf-dataset-revisions.json")
 FROZEN_HF_REVISIONS_LOCKFILE = Path("frozen-hf-dataset-revisions.json")
 

@@ -1,4 +1,4 @@
-"""Metrics for a model's confidence, computed from log-probabilities of answers, and for the model's language."""
+"""Metrics for a model's confidence (from log-probabilities of answers) and for the model's language."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LANGUAGES = ("ENGLISH", "GERMAN", "SPANISH", "ITALIAN", "FRENCH", "DUTCH", "POR
 
 
 class ConfidenceWeightedAccuracy:
-    """The probability of the chosen answer if it is right, or else 0, from log-probabilities per character."""
+    """The probability of the chosen answer if it is right, and 0 otherwise, from log-probabilities per character."""
 
     NAME = "confidence_weighted_accuracy"
     THRESHOLD = 0.5
@@ -94,7 +94,7 @@ def _normal(text: str) -> str:
 
 
 class LanguageRawConsistencyChecker:
-    """A score of 1 if the model's unprocessed text has the same language as the user's messages, or else 0.
+    """A score of 1 if the model's unprocessed text has the same language as the user's messages, and 0 otherwise.
 
     The detector knows eight languages. If it recognizes the language of neither text, the metric has no value. If the
     metric context has a ``language``, the value is always 1.

@@ -46,7 +46,7 @@ _TEXT = "\\text{"
 
 
 def normalize_final_answer(answer: str) -> str:
-    """Remove units, words and marks that do not affect the value of an answer.
+    """Remove units, words and marks that do not affect an answer's value.
 
     >>> normalize_final_answer("x = $1{,}200$ dollars")
     '1200'
@@ -70,7 +70,7 @@ def normalized_gold_from_solution(solution: str) -> str | None:
 def extract_answers(
     raw_answer: str, use_cot: bool = True, cot_style: str = "minerva", relaxed: bool = False
 ) -> list[str]:
-    """Return the possible answers in a text, the likeliest first; ``relaxed`` accepts variants of Minerva's phrase.
+    """Return the possible answers in text, likeliest first; ``relaxed`` accepts variants of Minerva's phrase.
 
     Raise ValueError for a ``cot_style`` other than ``minerva``.
     """
@@ -112,7 +112,7 @@ def _between_dollars(text: str, first: int) -> list[str]:
 
 
 class _Minerva:
-    """A score of 1 if the likeliest answer in the text, or, with ``flexible``, any possible answer is right."""
+    """A score of 1 if the likeliest answer in the text (or, with ``flexible``, any possible answer) is right."""
 
     PACKAGE = "math_verify"
     INSTALL = "pytest-lmeval[math]"

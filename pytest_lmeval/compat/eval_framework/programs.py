@@ -1,4 +1,4 @@
-"""Metrics for programs and for instruction following, with the contexts of these metrics."""
+"""Metrics for programs and for instruction following, and the metrics' contexts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class CallableSerializer:
 
 
 def unittest_merge_snippets(code: str, test_code: str) -> str:
-    """Join a program and its tests into one source text."""
+    """Concatenate a program and its tests."""
     return f"{code}\n\n{test_code}"
 
 
@@ -74,7 +74,7 @@ class IFEvalMetricContext(BaseMetricContext):
 
 
 class IFEvalMetric:
-    """A score of 1 if the answer follows all instructions by the strict rule of lm-eval's checker, or else 0."""
+    """A score of 1 if the answer follows all instructions by the strict rule of lm-eval's checker, and 0 otherwise."""
 
     NAME = "ifeval"
     NEEDS_TARGETS = False

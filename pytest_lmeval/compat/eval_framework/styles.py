@@ -30,7 +30,7 @@ def get_n_letters(n: int) -> list[str]:
 
 
 def answer_key_to_index(key: str) -> int:
-    """Return the index of a choice from the letter of the choice (``A`` is 0) or its number (``1`` is 0).
+    """Return the index of a choice from its letter (``A`` is 0) or its number (``1`` is 0).
 
     >>> [answer_key_to_index(key) for key in ("A", "c", "1", "3")]
     [0, 2, 0, 2]

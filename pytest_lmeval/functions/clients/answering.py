@@ -44,17 +44,17 @@ class Clients:
 
     @property
     def model(self) -> tuple[str, str]:
-        """The adapter's name, and the key that distinguishes adapters of the same name."""
+        """The adapter's name, and the key that distinguishes adapters with the same name."""
         return self._asker.name, self._asker.key
 
     def of_kept_client(self, owner: str) -> Clients:
-        """Return a copy that handles requests of a client kept from the example ``owner``."""
+        """Return a copy that handles requests from a client kept from the example ``owner``."""
         found = copy(self)
         found._kept = {"kept": f"kept client of {owner}"}
         return found
 
     async def answer(self, state: ExampleState, asked: ClientRequest) -> Completion:
-        """Return the model's answer; if no answer arrives, make the example an error and raise LmevalError.
+        """Return the model's answer; if no answer arrives, mark the example as an error and raise LmevalError.
 
         Drop the request's fields that the adapter rejects, and record their names in the step. The adapter adds no
         default options to the request.
@@ -83,7 +83,7 @@ class Clients:
         return replace(taken, options={**options, **taken.options}) if options else taken
 
     async def forward(self, state: ExampleState, asked: Forwarded) -> web.Response:
-        """Return the server's reply; if no reply arrives, make the example an error and raise LmevalError."""
+        """Return the server's reply; if no reply arrives, mark the example as an error and raise LmevalError."""
         from pytest_lmeval.adapters.http.forward import forward, model_in
         from pytest_lmeval.functions.clients.forwarding import reply_to
 
@@ -120,7 +120,7 @@ class Clients:
         return close_answered(state, step, answer)
 
     def refuse(self, state: ExampleState, what: str, error: AdapterError) -> None:
-        """Record a rejected request as an error of the example; ``what`` is the request's method and path."""
+        """Record a rejected request as an error in the example; ``what`` is the request's method and path."""
         step = Step("request", what, start_ms=state.now_ms, may_fail=state.may_fail > 0, client=self._kept)
         state.steps.append(step)
         close_failed(state, step, error)

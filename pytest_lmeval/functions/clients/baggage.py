@@ -1,4 +1,4 @@
-"""Write and read an example's entry in the W3C header ``baggage``, which services copy from request to request."""
+"""Write and read an example's entry in the W3C ``baggage`` header, which services copy from request to request."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def header_of(token: str) -> dict[str, str]:
 
 
 def tokens_in(values: Iterable[str]) -> set[str]:
-    """Return the tokens of examples in the values of the header."""
+    """Return the example tokens in the header's values."""
     return {unquote(entry.partition(";")[0].partition("=")[2].strip()) for entry in _entries(values) if _is_ours(entry)}
 
 
 def without_tokens(values: Iterable[str]) -> str:
-    """Return the header's value without the entries of examples, or "" if the header has no other entry."""
+    """Return the header's value without examples' entries, or "" if the header has no other entry."""
     return ",".join(entry for entry in _entries(values) if not _is_ours(entry))
 
 

@@ -27,7 +27,7 @@ Talks = dict[str, tuple[Message, ...]]
 
 @dataclass(frozen=True, slots=True)
 class ClientRequest:
-    """A client's request; ``fields`` are fields of :class:`Generate` besides the messages.
+    """A client's request; ``fields`` are fields of :class:`Generate` other than the messages.
 
     ``model`` is the model that the request names, and ``dropped`` names the fields that adapters cannot receive.
     ``given`` is the body, for replies that repeat its fields. ``talk`` is the conversation that a later request may
@@ -47,7 +47,7 @@ class ClientRequest:
 
     @property
     def named(self) -> dict[str, float | str]:
-        """The options of the request that comparisons use; ``schema`` is a hash of the requested answer format."""
+        """The request options that comparisons use; ``schema`` is a hash of the requested answer format."""
         options = self.fields["options"]
         more = {name: value for name in _NESTED if isinstance(value := options.get(name), Mapping)}
         reasoning, thinking, output = (more.get(name, {}) for name in _NESTED)
@@ -61,7 +61,7 @@ class ClientRequest:
 
 
 class ForwardPaths:
-    """The methods and paths to forward; ``given`` has the entries of the ini option ``lm_forward_paths``.
+    """The methods and paths to forward; ``given`` contains the entries of the ini option ``lm_forward_paths``.
 
     An entry is ``METHOD PATH``, or only ``PATH`` for POST. A ``*`` matches one path segment. Raise UsageError for an
     invalid entry.
@@ -85,7 +85,7 @@ def refused(status: int, message: str) -> RequestRefused:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Split a text into at most eight pieces."""
+    """Split text into at most eight pieces."""
     size = max(1, -(-len(text) // _PIECES))
     for start in range(0, len(text), size):
         yield text[start : start + size]
@@ -96,7 +96,7 @@ def _short(value: object) -> float | str:
 
 
 def _schema(form: object) -> str | None:
-    """Return a hash of a format's schema, the kind of a format without a schema, or None if there is no format."""
+    """Return a hash of a format's schema, the format's kind if it has no schema, or None if there is no format."""
     if not isinstance(form, Mapping) or form.get("type") in (None, "text"):
         return None
     schema = form.get("json_schema", form.get("schema"))

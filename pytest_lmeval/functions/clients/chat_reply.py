@@ -21,7 +21,7 @@ _KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit
 
 
 def error_reply(error: Exception) -> web.Response:
-    """Return the reply for an error, including details that the model's server gave."""
+    """Return the reply for an error, including details that the model's server provided."""
     return refusal({"error": fault_of(error, _KINDS, "server_error")}, error)
 
 

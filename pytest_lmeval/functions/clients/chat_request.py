@@ -39,7 +39,7 @@ class _ChatMessage(BodyPart):
     refusal: Loose[str] = None
 
     def message(self, given: Mapping[str, Any], place: str) -> Message:
-        """Convert the message, ``given`` as sent, and keep its unknown fields; raise ValueError for invalid content."""
+        """Convert the message, sent as ``given``, and keep its unknown fields; raise ValueError for invalid content."""
         content = self.refusal if self.content is None else self.content
         if content is None and not self.tool_calls:
             raise ValueError("messages: expected text content, got None")
@@ -81,7 +81,7 @@ class _ChatBody(models.Body):
 
 
 def read_request(body: bytes) -> ClientRequest:
-    """Parse the body of a request; raise ValueError that names the invalid field and the expected value."""
+    """Parse the body of a request; raise a ValueError that names the invalid field and the expected value."""
     asked, given, options = models.read(_ChatBody, body)
     limits = {asked.max_completion_tokens, asked.max_tokens} - {None}
     if len(limits) > 1:

@@ -51,7 +51,7 @@ async def read_forwarded(request: web.Request, path: str) -> Forwarded:
 
 
 def _headers(request: web.Request) -> dict[str, str]:
-    """Return the headers to forward, without keys, cookies and headers of the connection."""
+    """Return the headers to forward, without keys, cookies and connection headers."""
     of_connection = {each.strip().lower() for each in request.headers.get("Connection", "").split(",")}
     kept = {
         name: value

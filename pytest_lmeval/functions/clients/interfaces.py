@@ -1,4 +1,4 @@
-"""Find the interface of a request by its method and path."""
+"""Find a request's interface by its method and path."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _CHAT = Interface(
 
 
 def path_of(request: web.Request) -> str:
-    """Return the path that a client requested, relative to the base URL, without token and query.
+    """Return the path that a client requested, relative to the base URL, without the token and the query.
 
     Return a target that is not a path, such as a whole URL, unchanged.
     """
@@ -82,7 +82,7 @@ def path_of(request: web.Request) -> str:
 
 
 def is_of_azure(request: web.Request) -> bool:
-    """Return True for a path of an Azure client, which names the deployment."""
+    """Return True for an Azure client's path, which names the deployment."""
     return _AZURE.match(_sent(request)) is not None
 
 
@@ -91,7 +91,7 @@ def _sent(request: web.Request) -> str:
 
 
 def interface_of(request: web.Request, path: str, talks: Talks) -> Interface | None:
-    """Return the interface of a request, or None if it is unknown; ``talks`` are the example's conversations."""
+    """Return a request's interface, or None if it is unknown; ``talks`` are the example's conversations."""
     if request.method != "POST":
         return None
     if path == MESSAGES:

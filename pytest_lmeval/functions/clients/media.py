@@ -18,7 +18,7 @@ _Fields = Any
 
 
 def with_media(message: Message, content: Sequence[Any], place: str, first: int = 0) -> Message:
-    """Return ``message`` with the parts in ``content``; raise ValueError that names an invalid part.
+    """Return ``message`` with the parts in ``content``; raise a ValueError that names an invalid part.
 
     All parts must have types that the interface allows. ``first`` is the index of the first part at ``place``.
     """

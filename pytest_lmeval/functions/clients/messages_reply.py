@@ -28,7 +28,7 @@ _KINDS = {
 
 
 def error_reply(error: Exception) -> web.Response:
-    """Return the reply for an error, including details that the model's server gave."""
+    """Return the reply for an error, including details that the model's server provided."""
     fault = fault_of(error, _KINDS, "api_error")
     return refusal({"type": "error", "error": {name: fault[name] for name in ("type", "message")}}, error)
 
@@ -98,5 +98,5 @@ def _blocks(answer: Completion) -> Iterator[dict[str, Any]]:
 
 
 def _input(call: ToolCall) -> dict[str, Any]:
-    """Return a call's arguments as an object, because the interface requires an object."""
+    """Return a call's arguments as an object, because the interface requires one."""
     return {"INVALID_JSON": call.arguments} if call.values is None else call.values

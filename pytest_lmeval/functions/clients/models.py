@@ -28,7 +28,7 @@ _Value = TypeVar("_Value")
 
 
 def expects(what: str) -> WrapValidator:
-    """Return a validator that reports, for any wrong value, that ``what`` is expected."""
+    """Return a validator that reports, for any invalid value, that ``what`` is expected."""
 
     def checked(value: Any, check: Any) -> Any:
         try:
@@ -40,7 +40,7 @@ def expects(what: str) -> WrapValidator:
 
 
 def or_text(part: Callable[[str], Any]) -> BeforeValidator:
-    """Return a validator that turns a text into a list with one element, which ``part`` creates."""
+    """Return a validator that turns text into a list with one element, which ``part`` creates."""
 
     def listed(given: Any) -> Any:
         if not isinstance(given, str | list):
@@ -51,7 +51,7 @@ def or_text(part: Callable[[str], Any]) -> BeforeValidator:
 
 
 def text_of(*kinds: str, media: Collection[str] = ()) -> BeforeValidator:
-    """Return a validator that joins the texts of parts of these ``kinds``, and ignores parts of the kinds ``media``."""
+    """Return a validator that concatenates text from parts whose kind is in ``kinds``, and ignores ``media``."""
 
     def joined(content: Any) -> Any:
         if not isinstance(content, list):
@@ -66,7 +66,7 @@ def text_of(*kinds: str, media: Collection[str] = ()) -> BeforeValidator:
 
 
 def has_media(content: object, media: Collection[str]) -> bool:
-    """Return True if a message's content has a part of the kinds ``media``."""
+    """Return True if a message's content has a part whose kind is in ``media``."""
     return isinstance(content, list) and any(str(part.get("type")) in media for part in parts_in(content))
 
 

@@ -90,7 +90,7 @@ def _events_of_part(at: Mapping[str, Any], part: Mapping[str, Any]) -> Iterator[
 
 
 def _items(answer: Completion) -> Iterator[dict[str, Any]]:
-    """Yield an answer's thoughts, text and calls as output items; an empty answer yields an empty text.
+    """Yield an answer's thoughts, text and calls as output items; an empty answer yields empty text.
 
     The encrypted content of the thoughts contains the fields that the model's server expects in the next request.
     Clients send this content back without reading it.

@@ -122,7 +122,7 @@ class _ResponsesBody(models.Body):
 
 
 def read_request(body: bytes, talks: Talks) -> ClientRequest:
-    """Parse the body of a request, which may continue one of the conversations ``talks``.
+    """Parse the body of a request, which may continue one of the conversations in ``talks``.
 
     Raise ValueError for an invalid body; the message names the field and the expected value.
     """
@@ -158,7 +158,7 @@ def read_request(body: bytes, talks: Talks) -> ClientRequest:
 
 
 def _messages(items: list[_Item], raw: Sequence[Any]) -> tuple[Message, ...]:
-    """Convert input items to messages, and merge an answer with its calls; ``raw`` has the items as sent."""
+    """Convert input items to messages, and merge an answer with its calls; ``raw`` contains the items as sent."""
     found: list[Message] = []
     carried = ""
     for number, item in enumerate(items):
@@ -185,7 +185,7 @@ def _with_media(message: Message, item: Any, place: str) -> Message:
 
 
 def _message(item: _MessageItem | _CallItem | _ResultItem, carried: str) -> Message:
-    """Convert an item to a message; ``carried`` has the fields that the thoughts before an answer contain."""
+    """Convert an item to a message; ``carried`` contains the fields from the thoughts before an answer."""
     if isinstance(item, _MessageItem):
         return Message(item.role, item.content, extra=carried if item.role == "assistant" else "")
     if isinstance(item, _CallItem):

@@ -78,7 +78,7 @@ class RecordRefused(LmevalError):
 class AdapterError(LmevalError):
     """The adapter raised an exception, or returned something other than a response.
 
-    Errors with the same cause may have different messages, but the same ``cause``. ``retries`` counts the attempts
+    Errors with the same cause may have different messages, but share one ``cause``. ``retries`` counts the attempts
     before the last one. ``status`` is the HTTP status of the server's reply, or 0 if there was no reply. ``said`` holds
     the message, type, code and param of the server's error object. ``together`` is the number of requests in the call
     that raised the error, or 0 if no call raised it.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_lmeval.types import Message
 
 CALLS, ALWAYS, NEVER = THOUGHTS_BACK = ("calls", "always", "never")
-"""The answers whose thoughts go back to the server: answers with tool calls, all answers, or no answers."""
+"""The choices of answers whose thoughts go back to the server: answers with tool calls, all answers, or none."""
 AS_THOUGHTS = ("reasoning_content", "reasoning")
 """The answer fields that servers use for thoughts, most frequent first."""
 BLOCKS = "thinking_blocks"

@@ -178,7 +178,7 @@ def _ends(word: str) -> range:
 
 
 def _with_texts(value: Any, change: Callable[[str], str], change_key: Callable[[str], str]) -> Any:
-    """Apply ``change`` to strings, and ``change_key`` to keys, of all containers and dataclasses in ``value``."""
+    """Apply ``change`` to the strings and ``change_key`` to the keys in all containers and dataclasses in ``value``."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):

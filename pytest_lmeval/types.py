@@ -505,7 +505,7 @@ class Score:
     nothing; reports count such answers separately from wrong answers. ``metrics`` holds further scores of the
     prediction by metric, each in [0, 1]. ``excluded`` is the task's reason for excluding the example from its scores.
     If ``measured`` is True, only the task's aggregations score the example, and the run ignores ``value``. ``usage``
-    holds the tokens and costs of scoring, with the same keys as :class:`ExampleResult` uses. ``thresholds`` are minimum
+    holds the tokens and costs of scoring, with the same keys as in :class:`ExampleResult`. ``thresholds`` are minimum
     values for scores in ``metrics``.
     """
 

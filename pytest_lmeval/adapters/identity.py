@@ -209,7 +209,7 @@ def _modules(name: str, first: Sequence[Path]) -> Iterable[_Module]:
 def _along(name: str, path: list[str]) -> Iterator[_Module]:
     parts = name.split(".")
     for depth, part in enumerate(parts, 1):
-        # Look only for the last part of the name: to find the whole name, Python must import its packages.
+        # Look for each part of the name in turn: to find the whole name, Python must import its packages.
         spec = PathFinder.find_spec(part, path)
         if spec is None:
             return

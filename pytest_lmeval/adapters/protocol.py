@@ -38,7 +38,7 @@ class AnsweringAdapter(ModelAdapter, Protocol):
         """Answer a batch of requests, in order."""
 
     def generate(self, prompts: Sequence[str]) -> Sequence[str]:
-        """Answer a batch of prompts, each as plain text, in order."""
+        """Answer a batch of plain-text prompts, in order."""
 
     def loglikelihood(self, requests: list[LogLikelihood]) -> Sequence[LogProb]:
         """Return the log-probability of each continuation, in order; an async method receives one request per call."""

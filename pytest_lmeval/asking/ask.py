@@ -31,8 +31,8 @@ def ask(
     """Return one answer per request, in order; replace an unusable answer with an AdapterError.
 
     ``passthrough`` are exceptions that stop the run, not just the batch. ``think_tags`` are the tags around thoughts at
-    the beginning of an answer; if they are None, its text stays unchanged. If ``cuts`` is True, answers end before stop
-    texts.
+    the beginning of an answer; if they are None, thoughts stay in the text. If ``cuts`` is True, answers end before
+    stop texts.
     """
     answers: dict[int, Answer] = {}
     for kind, answer in ((Generate, _generate_method(adapter)), (LogLikelihood, method(adapter, "loglikelihood"))):

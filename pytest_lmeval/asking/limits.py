@@ -41,7 +41,7 @@ _HTTP_CLIENT = re.compile(r"no usable reply from \S+: ClientConnector(DNS)?Error
 
 
 class Budget:
-    """Releases requests only if the run would stay within ``limit`` at the highest cost so far per request in flight.
+    """Releases requests only if ``limit`` suffices when each request in flight costs as much as the costliest so far.
 
     Queued requests do not count, because the budget releases them only later. As a result, ``spent`` exceeds the limit
     only if requests in flight cost more than any earlier request. Until the first cost is known, only one request or

@@ -24,7 +24,7 @@ class Policy:
     requests. ``retries`` is the maximum number of attempts after the first attempt. ``concurrency`` and ``max_cost``
     are this process's parts of the run's limits, and ``share`` is the number of processes. ``passthrough`` are
     exceptions that stop the run. ``think_tags`` are the tags around thoughts at the beginning of an answer; if they are
-    None, its text stays unchanged.
+    None, thoughts stay in the text.
     """
 
     batch_size: int = DEFAULT_BATCH_SIZE

@@ -1,7 +1,7 @@
 """Run conversations, in which a response takes several requests, and later requests depend on earlier answers.
 
-A round consists of those of a job's requests that the run can send together. For a batch adapter, a round is the next
-turn of all examples in the batch. For an async adapter, each job has one example, so a round is the next turn of that
+A round consists of requests from one job that the run can send together. For a batch adapter, a round is the next turn
+of all examples in the batch. For an async adapter, each job has one example, so a round is the next turn of that
 example.
 """
 

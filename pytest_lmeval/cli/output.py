@@ -30,7 +30,7 @@ def show(lines: Iterable[str]) -> None:
 
 
 def show_tables(lines_for: Callable[[Screen], Iterable[str]]) -> None:
-    """Print lines with tables that fit the terminal's width, or ``COLUMNS``; otherwise, print the tables in full."""
+    """Print lines with tables that fit the terminal's width, or ``COLUMNS``; without either, print whole tables."""
     is_limited = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal()
     screen = Screen(shutil.get_terminal_size().columns if is_limited else None)
     show(lines_for(screen))

@@ -218,7 +218,7 @@ def _answer_record(result: ExampleResult) -> dict[str, Any]:
 
 
 def failing_otherwise(comparison: Comparison) -> list[Pair]:
-    """Return the pairs from eval functions that pass in neither run, but in which the application's answers differ."""
+    """Return the pairs from eval functions that pass in neither run, and whose application gave different answers."""
     neither = [pair for pair in comparison.pairs if "passed" not in (pair.old.status, pair.new.status)]
     return [pair for pair in neither if is_function(pair.new) and shown_output(pair.old) != shown_output(pair.new)]
 

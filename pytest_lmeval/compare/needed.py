@@ -31,9 +31,9 @@ class Needed:
 class Variances:
     """The sums of squares that determine the power of a suite.
 
-    ``spread`` is the sum of the squared parts of a change caused by chance, in runs with ``repeats`` responses to each
-    of ``examples`` examples. ``weight`` is the sum of the squared weights of the independent units. A drop is assumed
-    to lower the scores of some examples by ``loss``.
+    ``spread`` is the sum of the squared chance components of a change, in runs with ``repeats`` responses to each of
+    ``examples`` examples. ``weight`` is the sum of the squared weights of the independent units. A drop is assumed to
+    lower the scores of some examples by ``loss``.
     """
 
     spread: float

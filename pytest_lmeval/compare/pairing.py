@@ -79,7 +79,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """The examples of two runs, each with its kind.
+    """The examples of two runs, sorted into kinds.
 
     A ``pair`` has a score and the same content in both runs. A ``new`` example is only in the new run, and a
     ``removed`` one only in the old run. A ``changed`` example has other content in the new run, or its score comes from

@@ -23,7 +23,8 @@ def parquet_rows(path: Path, source: Path | io.BytesIO, used: Collection[str] | 
     """Return the rows in ``source``, the content of ``path``; raise BadRows if the content is too large or not parquet.
 
     ``used`` names the columns that a task uses. With ``used``, values become JSON values, bytes in these columns become
-    :class:`Cell` objects, and other columns with bytes become None. Without ``used``, values remain pyarrow values.
+    :class:`Cell` objects, and other columns with bytes become None. Without ``used``, values stay as pyarrow
+    returns them.
     """
     try:
         pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")

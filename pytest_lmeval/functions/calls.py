@@ -221,8 +221,8 @@ def _shown(calls: Sequence[Call]) -> str:
 class _Calls:
     """The calls in a trace; a call in an answer and the step that executes this call count once.
 
-    A step executes an earlier call to the same tool if it has no arguments, or the call's arguments, possibly with
-    additional ones. ``doubtful`` lists pairs of a call in an answer and a later step of the same tool with other
+    A step executes an earlier call to the same tool if the step has no arguments, or has the call's arguments, possibly
+    with additional ones. ``doubtful`` lists pairs of a call in an answer and a later step of the same tool with other
     arguments. ``as_one`` counts each doubtful pair as one call, and ``apart`` counts it as two calls.
     """
 

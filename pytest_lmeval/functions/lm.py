@@ -355,7 +355,7 @@ class Lm(LmBase):
     ) -> Coroutine[Any, Any, McpServer]:
         """Return a Model Context Protocol server, with ``tools`` for ``lm.ask`` and a coroutine ``call``.
 
-        ``server`` is an http address, or a command as a string or as a list of its parts. Calls of the server's tools
+        ``server`` is an http address, or a command as a string or as a list of its parts. Calls to the server's tools
         are recorded as steps, like calls to a function from :meth:`tool`. With ``replay:``, no server starts. The
         command receives only the variables in ``env``, and a few environment variables that the SDK passes on. The
         server ends with the example. With ``shared``, all examples in a process that name the same command or address

@@ -29,8 +29,8 @@ class FunctionTask(Task):
     """A task whose examples are calls to test functions, which query models and record scores themselves.
 
     ``decisive`` names the decisive score; "" means the first score. ``code`` maps function names to hashes of their
-    normalized syntax trees. ``idle`` names functions that can neither assert nor score anything. ``scores`` contains,
-    by name, the ``threshold`` or ``min_score`` of each score that every example must record. ``fails`` are the
+    normalized syntax trees. ``idle`` names functions that can neither assert nor score anything. ``scores`` maps the
+    name of each score that every example must record to its ``threshold``, ``min_score`` or both. ``fails`` are the
     exceptions that score 0. ``variant`` is the name of the function's variant, if it has variants.
     """
 

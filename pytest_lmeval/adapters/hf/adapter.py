@@ -20,7 +20,7 @@ from pytest_lmeval.errors import AdapterError
 from pytest_lmeval.types import Completion, Generate, LogLikelihood, LogProb, Request
 
 # On a CPU, larger batches are no faster, and rows whose lengths differ more need more padding. In generation, each
-# token takes a pass, which more rows then share.
+# token takes one pass for all rows of a batch.
 _ENOUGH_TO_SCORE = 1024
 _ENOUGH_TO_WRITE = 4096
 _LONGEST_STEP_S = 10.0

@@ -145,7 +145,7 @@ class HttpAdapter(ServerModel[Given], ABC):
             await self._transport.aclose()
 
     def _record_revision(self, document: Document) -> None:
-        """Add to the manifest the name of the model that answered; it then shows if the server changes models."""
+        """Add the answering model's name to the manifest, which then shows if the server changes models."""
         served = document.fields.get("model")
         known = self.manifest.get("revision", "").split(", ") if "revision" in self.manifest else []
         if not isinstance(served, str) or not served.isprintable() or not 0 < len(served) <= _LONGEST_NAME:

@@ -116,7 +116,7 @@ class LiteLLMAdapter(ServerModel[LiteLLMOptions]):
         return found
 
     def _cost(self, model: str, reply: Any) -> float | None:
-        """Return the cost in dollars per litellm's price list, or None if the list does not contain the model."""
+        """Return the cost in dollars from litellm's price list, or None if the list does not contain the model."""
         try:
             library: Any = self._litellm
             cost = library.completion_cost(completion_response=reply, model=model)

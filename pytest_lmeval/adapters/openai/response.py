@@ -63,7 +63,7 @@ def completion(
 
 
 def _extra(document: Document, choice: Mapping[str, object], thoughts: str, thoughts_back: str) -> str:
-    """Pack the fields that this package does not recognize in the message, its calls and the usage."""
+    """Pack the fields of the message, its calls and the usage that this package does not recognize."""
     message = choice.get("message")
     message = message if isinstance(message, dict) else {}
     fields = unknown(message, READ)

@@ -70,7 +70,7 @@ def normalized_gold_from_solution(solution: str) -> str | None:
 def extract_answers(
     raw_answer: str, use_cot: bool = True, cot_style: str = "minerva", relaxed: bool = False
 ) -> list[str]:
-    """Return the possible answers in text, likeliest first; ``relaxed`` accepts variants of Minerva's phrase.
+    """Return the possible answers in a text, likeliest first; ``relaxed`` accepts variants of Minerva's phrase.
 
     Raise ValueError for a ``cot_style`` other than ``minerva``.
     """

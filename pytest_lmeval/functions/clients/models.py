@@ -51,7 +51,7 @@ def or_text(part: Callable[[str], Any]) -> BeforeValidator:
 
 
 def text_of(*kinds: str, media: Collection[str] = ()) -> BeforeValidator:
-    """Return a validator that concatenates text from parts whose kind is in ``kinds``, and ignores ``media``."""
+    """Return a validator that joins the text of parts of these ``kinds``, and ignores parts of the ``media`` kinds."""
 
     def joined(content: Any) -> Any:
         if not isinstance(content, list):

@@ -93,7 +93,7 @@ class Ledger:
         self._write(result_line(line))
 
     def stored(self, line: str) -> StoredLine | None:
-        """Return the location of ``line``, the last appended result, or None if the ledger is closed or has failed."""
+        """Return the location of ``line``, the last result appended; or None if the ledger is closed or has failed."""
         if self._file is None or self.failure is not None:
             return None
         from pytest_lmeval.records.stored import StoredLines

@@ -1,7 +1,7 @@
 """Read a ledger: a header, one line per finished example, a line with the run's tasks and facts, and a footer.
 
 A resumed run appends another header and further lines. The reader counts and skips damaged lines, which hold no JSON
-object. The reader rejects a file that contains a JSON object that no run writes.
+object. The reader rejects a file with a JSON object that no run writes.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ _LEAD = 20
 
 
 class Cells(NamedTuple):
-    """An example's table cells: short, one-line strings; an unknown value is "".
+    """An example's cells for tables, annotations and terminals: short, one-line strings; an unknown value is "".
 
     ``said`` and ``scores`` have one entry, or two (before and now) if the example changed.
     """

@@ -50,8 +50,8 @@ def compared(
 ) -> dict[str, Any]:
     """Return the comparison as JSON values for a file in ``folder``; ``alpha`` defaults to the gate's alpha.
 
-    ``reason`` explains why the models cannot be ranked, or is "" if they are ranked. ``not_asked`` lists the labels of
-    models without a selected example.
+    In these values, ``reason`` explains why the models cannot be ranked, or is "" if they are ranked. ``not_asked``
+    lists the labels of models without a selected example.
     """
     found: dict[str, Any] = {
         "schema": SCHEMA,

@@ -66,7 +66,7 @@ def comparison_markdown(comparison: Mapping[str, Any]) -> str:
 
 
 def headline(comparison: Mapping[str, Any]) -> str:
-    """Summarize all models' verdicts, with the labels of those that failed or are inconclusive."""
+    """Summarize all models' verdicts, with the labels of models that failed or are inconclusive."""
     verdicts = {model["label"]: verdict_of(model) for model in comparison["models"]}
     failed = [f"{label} ({verdict})" for label, verdict in verdicts.items() if verdict not in (*LET_PASS, _NOT_GATED)]
     if failed:

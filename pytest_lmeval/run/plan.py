@@ -221,7 +221,7 @@ def check_left(*plans: RunPlan) -> None:
 
 
 def check_repeats(units: Iterable[Unit], given: int | None) -> None:
-    """Raise UsageError if a task has too few repeats to pass, or if its repeats differ from the run's, ``given``."""
+    """Raise UsageError if a task has too few repeats to pass, or if their number differs from the run's, ``given``."""
     others: dict[str, int] = {}
     for unit in units:
         policy = unit.example.policy

@@ -46,8 +46,8 @@ class HeldResults:
     each (task, id) with a result in the ledger, including results of runs with other settings. ``started`` and
     ``complete`` describe the last run in the ledger. ``has_other_settings`` means that no run in the ledger had the
     current settings. ``nothing`` is the reason why there is nothing to resume, or "". ``journal`` holds the answers for
-    examples that may still lack a result, by judge; the model's key is "". ``calls`` holds the tool calls of such
-    examples that must run only once. ``outside`` holds the requests that belong to no example.
+    examples that may still lack a result, by judge; the model's key is "". ``calls`` holds these
+    examples' tool calls that must run only once. ``outside`` holds the requests that belong to no example.
     """
 
     results: Mapping[tuple[str, str], ExampleResult] = field(default_factory=dict)

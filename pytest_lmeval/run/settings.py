@@ -46,8 +46,8 @@ class RunSettings:
     level. ``concurrency`` and ``max_cost`` apply to the whole run; ``share`` is the number of processes in the run.
     ``passthrough`` holds the exceptions that stop the run. ``may_crash`` means that the current example is blamed if
     this process dies, so the run sends only its batch. ``reuses`` means that the run reuses answers from an earlier
-    ledger. ``adapter`` is the model's name until the model is created. In results, ``scrubber`` hides the secrets in
-    adapter options. ``think_tags`` enclose the thoughts at the beginning of a model's text; None leaves text unchanged.
+    ledger. ``adapter`` is the model's name until the model is created. In results, ``scrubber`` hides secrets that
+    adapter options hold. ``think_tags`` enclose the thoughts at the start of a model's text; None keeps text unchanged.
     ``cache`` holds the settings of the answer cache. ``quarantine`` lists examples that cannot affect the outcome.
     """
 

@@ -20,8 +20,8 @@ class Limits:
     ``/proc`` exists, the sandbox also ends a program that sleeps for ``cpu_s`` plus two seconds without a break, or for
     twice as long in total. ``memory_bytes`` limits the address space unless it is None. ``memory_bytes``,
     ``file_bytes`` and ``open_files`` apply to each process. The sandbox records only the last ``output_bytes`` of
-    stdout and of stderr. ``processes`` applies at levels that let a program start processes. ``disk_bytes`` limits the
-    total size of a program's files at the level ``confined``.
+    each of stdout and stderr. ``processes`` applies at levels that let a program start processes. ``disk_bytes`` limits
+    the total size of a program's files at the level ``confined``.
     """
 
     cpu_s: float = 3.0

@@ -354,7 +354,7 @@ def _with_facts(score: Score, group: Sequence[Response]) -> Score:
 def _with_confidence(score: Score, completion: Completion) -> Score:
     """Add the completion's confidence to the score's details, unless the metric has already set a confidence.
 
-    The confidence comes from the adapter; otherwise, it is the text's probability, e to the sum of ``logprobs``.
+    The confidence is the adapter's, if any; otherwise, it is the text's probability, e to the sum of ``logprobs``.
     """
     if "confidence" in score.details:
         return score

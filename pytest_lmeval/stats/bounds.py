@@ -67,7 +67,7 @@ def variance(of: Sums, x: float) -> float:
 
 
 def end(start: float, limit: float, is_inside: Callable[[float], bool]) -> float:
-    """Return the last point between ``start`` and ``limit`` for which ``is_inside`` is True, or ``start``."""
+    """Return the last point between ``start`` and ``limit`` for which ``is_inside`` is True, or else ``start``."""
     if is_inside(limit):
         return limit
     for _ in range(_HALVINGS):

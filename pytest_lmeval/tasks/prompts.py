@@ -130,7 +130,7 @@ def text_of(task: BaseTask[Any], method: str, item: Row) -> str:
 
 
 def texts_of(task: BaseTask[Any], method: str, item: Row) -> tuple[str, ...]:
-    """Return the strings that the task's ``method`` returns for an item; raise RecordRefused if it returns none."""
+    """Return an item's strings from the task's ``method``; raise RecordRefused for an empty list or another type."""
     return checked_texts(*_result(task, method, item))
 
 
@@ -144,7 +144,7 @@ def truths_of(task: BaseTask[Any], item: Row) -> tuple[str, ...]:
 
 
 def checked_texts(field: str, given: Any) -> tuple[str, ...]:
-    """Return ``given``, the result of the method ``field``, as strings; raise RecordRefused if it has no string."""
+    """Return a method's result ``given`` as strings; raise RecordRefused for an empty list or another type."""
     texts = (given,) if isinstance(given, str) else given
     if texts is None:
         raise RecordRefused("bad_value", field, "expected text or a list of texts, got None")

@@ -20,7 +20,7 @@ _RESULT = "lmeval_result"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dialect:
-    """The template options of a format: more filters, keeping a trailing newline, and writing null as None."""
+    """A format's template options: more filters, and whether to keep a trailing newline and to write null as None."""
 
     filters: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     keeps_line_end: bool = False

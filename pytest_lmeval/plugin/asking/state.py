@@ -166,7 +166,7 @@ def run_states(config: pytest.Config) -> dict[str, RunState]:
 
 
 class Ahead:
-    """Iterates over this process's upcoming examples for the model ``label`` that ``wanted`` accepts.
+    """Iterates over this process's upcoming examples that belong to the model ``label`` and that ``wanted`` accepts.
 
     In a worker, the iterator may also return None because the controller has not assigned more items yet.
     """
@@ -248,7 +248,7 @@ class RunState:
         return self.answers.engine
 
     def _check_given(self, adapter: Any) -> None:
-        """If a conftest provides something other than an adapter, end the run instead of failing each example."""
+        """End the run, instead of failing each example, if a conftest provides something other than an adapter."""
         from pytest_lmeval.adapters.facts import check_adapter
         from pytest_lmeval.plugin.common.report import add_to_report
 

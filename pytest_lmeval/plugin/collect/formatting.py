@@ -1,4 +1,4 @@
-"""For ``--lm-check-formatting``, collect an item per task and formatter that fails if the prompt has changed."""
+"""For ``--lm-check-formatting``, collect one item per task and formatter; an item fails if its prompt has changed."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def is_example(item: object) -> bool:
 
 
 def is_mine(item: object, label: str) -> bool:
-    """Return True for an example for the model ``label``, or for any example in a single-model run."""
+    """Return True for an example that belongs to the model ``label``, or for any example in a single-model run."""
     return (not label or getattr(item, "label", "") == label) and is_example(item)
 
 
@@ -216,7 +216,7 @@ def _named_paths(config: pytest.Config) -> list[Path]:
 
 
 def _may_be_a_task(path: Path) -> bool:
-    # A named folder may hold other data, such as objects without any of the keys in task files. Read and report a file
+    # A named folder may hold other data, such as objects without any of the keys of task files. Read and report a file
     # whose first record is broken, or has any of these keys.
     if path.suffix == ".yaml":
         return True

@@ -67,7 +67,7 @@ def read_baseline(config: pytest.Config) -> RunFile | None:
 
 
 def check_update(config: pytest.Config, infos: Sequence[TaskInfo]) -> None:
-    """Raise UsageError if the run cannot become the baseline because it lacks examples, or tasks in the old baseline.
+    """Raise UsageError if the run cannot become the baseline because it lacks examples, or tasks of the old baseline.
 
     ``infos`` lists the collected tasks, each with its number of selected examples.
     """

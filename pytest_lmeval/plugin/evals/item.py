@@ -244,7 +244,7 @@ def _heeding(follower: _Follower, function: Any) -> Any:
 
 
 class _Follower:
-    """Scores a test that another plugin ran; ``state`` is the record of its ``lm``, or None without ``lm``."""
+    """Scores a test that another plugin ran; ``state`` is the record of its ``lm``, or None if it has no ``lm``."""
 
     def __init__(self, item: pytest.Function, task: FunctionTask, example: Example, name: str) -> None:
         self._item = item

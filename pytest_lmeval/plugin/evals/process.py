@@ -255,7 +255,7 @@ class NotForEvals(UsageError):
 
 
 def instances_of_others(items: Iterable[pytest.Item]) -> dict[Instance, pytest.Item]:
-    """Map each async fixture with a scope wider than function that ordinary tests use to the first such test.
+    """Map each async fixture that ordinary tests use, with a scope wider than function, to the first of these tests.
 
     Raise NotForEvals if an eval and an ordinary test use the same async fixture, because an object that belongs to one
     event loop does not work in another.
@@ -323,7 +323,7 @@ def _is_async(function: Any) -> bool:
 
 
 def _wider(item: pytest.Item) -> Iterator[Any]:
-    """Yield the async fixtures with a scope wider than function that an item needs, directly or indirectly."""
+    """Yield the async fixtures, with a scope wider than function, that an item needs directly or indirectly."""
     for name in closure_of(item):
         for definition in reversed(fixture_definitions(item, name)):
             if definition.scope != "function" and _is_async(definition.func):

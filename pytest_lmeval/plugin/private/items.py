@@ -186,7 +186,7 @@ def remade(item: Any, kind: type[Any], label: str = "") -> Any:
 def show_parameters_as(item: Any, shown: str) -> None:
     """Replace the parameters in an item's name, node id and keywords with ``shown``.
 
-    Skip those that the installed pytest lacks, such as ``_id`` before pytest 9.2.
+    Skip attributes that the installed pytest lacks, such as ``_id`` before pytest 9.2.
     """
     raw = item.callspec.id
     name = f"{item.name.removesuffix(f'[{raw}]')}[{shown}]"

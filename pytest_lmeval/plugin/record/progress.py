@@ -36,7 +36,7 @@ class LongestTest(NamedTuple):
 
 
 class Progress:
-    """On a terminal, shows progress below pytest's; elsewhere, prints a plain line at most once a minute."""
+    """Shows progress below pytest's on a terminal; elsewhere, prints a line at most once a minute, or at a new wait."""
 
     def __init__(self, config: pytest.Config, received: Received) -> None:
         self._terminal = config.pluginmanager.getplugin("terminalreporter")

@@ -140,7 +140,7 @@ def columns_data(overview: Mapping[str, Any], columns: Sequence[Compared]) -> Re
 
 
 def _tasks(columns: Sequence[Compared]) -> dict[str, list[_Across]]:
-    """Return each task's rows in data order if known, otherwise in the order of their first appearance in a column."""
+    """Return each task's rows in data order, or by id if the data order is unknown."""
     held = [
         {(asked.task, asked.id): result for result in column.results for asked in (result.question,)}
         for column in columns

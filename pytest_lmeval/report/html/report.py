@@ -168,5 +168,5 @@ def _html_row(cells: Sequence[str], html: str) -> str:
 
 
 def html_text(value: object) -> str:
-    """Return text as escaped ASCII for HTML, with invisible characters made visible."""
+    """Return ``value`` as escaped ASCII text for HTML, with invisible characters made visible."""
     return escape(printable(str(value), keep="")).encode("ascii", "xmlcharrefreplace").decode("ascii")

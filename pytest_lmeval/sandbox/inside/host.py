@@ -224,7 +224,7 @@ class Proxy:
         self._pipes = request, result
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return or raise what the program's function did, and change the arguments as it did."""
+        """Return or raise what the program's function returned or raised, and change the arguments as it did."""
         request, result = self._pipes
         wire.reply(result, "call", self.__name__, list(args), kwargs)
         kind, *parts = wire.receive(request)

@@ -42,7 +42,7 @@ def check_checks(given: Any, tools: Sequence[Mapping[str, Any]], registry: Regis
 
 
 def _check_check(check: Any, field: str, tools: Sequence[Mapping[str, Any]], registry: Registry) -> str:
-    """Return a check's name; raise RecordRefused for the check's first error."""
+    """Return a check's name; raise RecordRefused for its first error."""
     if not isinstance(check, dict):
         raise RecordRefused("bad_type", field, f"expected an object with metric, got {checks.type_name(check)}")
     if "metric" not in check and "type" in check:

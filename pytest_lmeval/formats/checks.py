@@ -1,7 +1,7 @@
 """Check the fields of a record or task, and suggest corrections for misspelt names.
 
 Every check raises RecordRefused with a rule, a field and a detail. An unknown key of ``extras`` must not resemble a
-known key, because a misspelt ``must_pass`` would let a run that should fail pass.
+known key, because with a misspelt ``must_pass``, a run that should fail would pass.
 """
 
 from __future__ import annotations

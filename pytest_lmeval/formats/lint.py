@@ -129,7 +129,7 @@ _SIGMAS = 2.5
 
 
 def _skewed_answers(task: Task, registry: Registry) -> Iterator[LintWarning]:
-    """Yield a warning for each category and metric of ``task`` for which one answer is right suspiciously often.
+    """Yield a warning for each category and metric of ``task`` in which one answer is right suspiciously often.
 
     The limit is an even share plus 0.1 or 2.5 standard deviations, whichever is larger. A task with a single answer for
     all examples always gets a warning.
@@ -296,7 +296,7 @@ def near_duplicates(task: Task) -> Iterator[LintWarning]:
     """Yield a warning for every prompt that equals or resembles an earlier prompt of its task.
 
     Compare prompts by their shingles, which are runs of three words or symbols. Ignore shingles that half of the
-    prompts share, such as an instruction. Find pairs by their rarest shingles. In any shared order, two sets with an
+    prompts share, such as an instruction. Find pairs by their rarest shingles. In any common order, two sets with an
     overlap of at least t share one of their first ``|s| - ceil(t |s|) + 1`` shingles (Bayardo, Ma and Srikant, "Scaling
     up all pairs similarity search", 2007).
     """

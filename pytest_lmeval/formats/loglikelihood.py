@@ -43,11 +43,11 @@ class Ranked:
 
     @property
     def totals(self) -> list[float]:
-        """Every option's log-probability."""
+        """Each option's log-probability."""
         return [option.total for option in self.options]
 
     def values(self, rule: Rule) -> list[float]:
-        """Return each option's value; the highest value is chosen.
+        """Return each option's value; the option with the highest value is chosen.
 
         An empty text counts as one character.
         """

@@ -179,7 +179,7 @@ def core_score(rows: Iterable[TaskRow]) -> float | None:
 def core_csv(rows: Iterable[TaskRow]) -> bytes:
     """Return a UTF-8 CSV file of the tasks with centred scores; its last line is their mean, called ``CORE``.
 
-    A missing score's field is empty. Return no bytes if no task has a centred score.
+    The field for a missing score is empty. Return no bytes if no task has a centred score.
     """
     chosen = [row for row in rows if CENTERED in row.metrics]
     if not chosen:

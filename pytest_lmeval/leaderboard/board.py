@@ -313,7 +313,8 @@ def digest(results: Iterable[ExampleResult]) -> str:
     newlines. For an eval function, ``score`` is an object with its named scores and, under ``function``, its overall
     score.
     """
-    # Outputs may be large, so hash one line at a time. To sort the lines, their beginnings, up to the hash, are enough.
+    # Outputs may be large, so do not keep all lines. Sort the lines by their beginnings, up to the hash, and hash one
+    # group of equal beginnings at a time.
     results = [*results]
     heads = [_encode(((asked := each.question).task, asked.id, asked.hash))[:-1] for each in results]
     found, between = hashlib.sha256(), ""

@@ -19,11 +19,11 @@ from pytest_lmeval.metrics.tool_calls import expected_in
 from pytest_lmeval.types import ExampleResult, Message
 
 RUBRIC_HEAD = 80
-"""The number of a rubric's characters that a recorded verdict contains."""
+"""The maximum number of characters of a rubric in a recorded verdict."""
 
 
 def explanation_of(result: ExampleResult) -> str:
-    """Return why an eval function's example failed, or its scores if no reason is recorded."""
+    """Return why an eval function's example failed, or its scores if no reason or error is recorded."""
     details = next((each for each in [result.details, *details_of(result)] if "reason" in each), {})
     return str(details.get("reason") or result.error) or scores_text(result)
 

@@ -15,7 +15,7 @@ from pytest_lmeval.types import ExampleResult
 GRADE = "grade"
 """The name of a judge's grades in eval functions."""
 JUDGMENT = "judgment"
-"""The name of a judge's labels in eval functions when a person has labelled the same answers."""
+"""The name of a judge's labels in eval functions if a person has labelled the same answers."""
 _MOST = 20
 
 

@@ -46,15 +46,15 @@ class TaskInfo:
     """The facts about a task that are known before its examples run.
 
     ``available`` is the number of valid records in the file, and ``selected`` is the number of records that the run
-    should score. Each is None if the process that knew it was lost. ``random_baseline`` is the score of random guesses,
-    if the task reports a centred score. ``dataset`` holds facts about the task's data, such as path, sha256 and
-    revision. ``aggregates`` is True if the task itself aggregates its results. ``score_metric`` names the aggregation
-    that is the task's score if its examples are only measured. ``whole`` is True if the run selects subjects but the
-    task has no subjects, so that all its examples are selected. ``config`` holds the values of the task's parameters.
-    ``key`` is an alternative name of the task in options, and ``display_name`` is its title. ``min_score`` is the floor
-    that the task itself sets. In a sharded run, ``shard`` holds the sorted ``ids`` of the task's examples in all
-    shards, and a ``sha256`` of their ids and prompts. ``scores`` maps the names of scores to their ``threshold`` or
-    ``min_score``. ``numbered`` is True if the examples' ids are row numbers.
+    should score. Each number is None if the process with that number was lost. ``random_baseline`` is the score of
+    random guesses, if the task reports a centred score. ``dataset`` holds facts about the task's data, such as path,
+    sha256 and revision. ``aggregates`` is True if the task itself aggregates its results. ``score_metric`` names the
+    aggregation that is the task's score if its examples are only measured. ``whole`` is True if the run selects
+    subjects but the task has no subjects, so that all its examples are selected. ``config`` holds the values of the
+    task's parameters. ``key`` is an alternative name of the task in options, and ``display_name`` is its title.
+    ``min_score`` is the floor that the task itself sets. In a sharded run, ``shard`` holds the sorted ``ids`` of the
+    task's examples in all shards, and a ``sha256`` of their ids and prompts. ``scores`` maps the names of scores to
+    their ``threshold`` or ``min_score``. ``numbered`` is True if the examples' ids are row numbers.
     """
 
     name: str
@@ -112,8 +112,8 @@ class RowCounts:
 class RowNumbers:
     """A row's scores and other numbers. Each score is a mean over the scored examples, or None without scored examples.
 
-    If only aggregations score some examples, ``measured`` holds the number of these ``examples``, and the
-    ``score_metric``: the aggregation that is the task's score, if any. ``models`` counts, by model, how often eval
+    If only aggregations score some examples, ``measured`` holds the number of these ``examples`` and the
+    ``score_metric``, the aggregation that is the task's score, or None. ``models`` counts, by model, how often eval
     functions' requests ``asked`` for the model and how often it ``answered``. ``options`` counts, by option, the values
     in the requests of applications' clients. ``scores`` holds the sub-rows of examples with several named scores; see
     :mod:`~pytest_lmeval.leaderboard.scores`.

@@ -40,7 +40,7 @@ def _jpeg(data: bytes) -> bytes | None:
 
 
 def _end_of_segment(data: bytes, place: int, marker: int) -> int:
-    """Return the end of the segment at ``place``, or 0 if ``data`` ends before it."""
+    """Return the end of the segment at ``place``, or 0 if ``data`` ends first or the length is invalid."""
     if marker == 0xFF:  # a padding byte
         return place + 1
     if marker in _RESTARTS:

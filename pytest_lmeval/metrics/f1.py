@@ -25,7 +25,7 @@ def squad_em(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     """Return 1.0 if the prediction has the same words in the same order as any target, else 0.0.
 
     The comparison ignores case, ASCII punctuation and the words "a", "an" and "the", as in SQuAD (Rajpurkar et al.,
-    2016). Texts without words are equal, so the target ``""`` means that there is no answer.
+    2016). Two texts without words are equal, so the target ``""`` means that there is no answer.
     """
     words = _words(prediction)
     return float(any(words == _words(target) for target in targets))

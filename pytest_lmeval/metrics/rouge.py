@@ -40,7 +40,7 @@ def rouge_1(prediction: str, targets: Sequence[str], extras: Extras) -> float:
     r"""Return the ROUGE-1 F1 of the lowercased ``\w+`` tokens for the best target, or 0.0 if either text lacks tokens.
 
     The definition is from Lin (2004), "ROUGE: a package for automatic evaluation of summaries", with beta 1 and without
-    stemming. This metric equals ``f1``, but uses the usual name for summaries.
+    stemming. This metric equals ``f1``, but has the usual name for summaries.
     """
     return f1(prediction, targets, extras)
 

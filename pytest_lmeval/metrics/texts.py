@@ -110,7 +110,7 @@ def number(prediction: str, targets: Sequence[str], extras: Extras) -> Score:
 
 
 def last_number(text: str) -> Decimal | None:
-    """Return the last number in ``text``, or None without a number or if it has more than 400 digits."""
+    """Return the last number in ``text``, or None if there is no number or the last one has more than 400 digits."""
     found = None
     for match in _NUMBER.finditer(text):
         found = match

@@ -134,7 +134,7 @@ def _computed(snippet: Snippet, rows: Sequence[Mapping[str, Any]]) -> list[tuple
 
 @dataclass(frozen=True, slots=True)
 class ScoreRule:
-    """The rule that determines the scores of each row and the task.
+    """The rule that determines the score of each row and of the task.
 
     ``scorer`` is the first scorer with purpose ``score``, or None. ``field`` names the field that holds every row's
     score, or is None. If ``open`` is true, the field that holds the score depends on the row. ``named`` is the only
@@ -160,7 +160,7 @@ class ScoreRule:
         """Return the field with a row's score, or None for a row without a score.
 
         Raises ScoringError if the scorer has no metrics and it is unclear which field to choose. A field that is null
-        in this row may hold other rows' scores, so it remains a candidate.
+        in this row may hold the score in other rows, so it remains a candidate.
         """
         if not self.open:
             return self.field

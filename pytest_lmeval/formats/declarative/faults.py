@@ -40,7 +40,7 @@ class Fault:
 
 
 def as_records(faults: Iterable[Fault], document: YamlDocument) -> list[RecordError]:
-    """Return the errors as record errors, ordered by line and without duplicates."""
+    """Return a RecordError for each error, ordered by line, without duplicates."""
     placed = [(document.place(fault.keys), fault) for fault in dict.fromkeys(faults)]
     return [
         RecordError(place.line, None, fault.rule, field_name(fault.keys), f"column {place.column}: {fault.detail}")

@@ -169,10 +169,10 @@ _BOOTSTRAPPED = frozenset({"median", "matthews_corrcoef", "f1", "perplexity", "n
 
 
 def standard_error(name: str, values: Values, iterations: int = ITERATIONS) -> float | None:
-    """Return the standard error of the ``name`` aggregation of ``values``, or None if it is unknown.
+    """Return the standard error of the aggregation ``name`` of ``values``, or None if it is unknown.
 
-    For a mean, return the sample's standard error. Most other aggregations are bootstrapped with ``iterations`` draws
-    (at most 100 for a corpus metric).
+    For a mean, divide the sample deviation by the square root of the number of values. Most other aggregations are
+    bootstrapped with ``iterations`` draws (at most 100 for a corpus metric).
     """
     if len(values) < 2 or iterations <= 0:
         return None

@@ -187,7 +187,7 @@ def _read(file: Path, kind: str) -> tuple[list[Row], bytes]:
 
 
 def _date_columns(rows: Sequence[Row]) -> None:
-    """Format the dates in JSON columns that contain only dates as the harness does."""
+    """Format dates as the harness does, in JSON columns that contain only dates."""
     for name in dict.fromkeys(name for row in rows for name in row):
         texts = [row[name] for row in rows if row.get(name) is not None]
         if texts and all(isinstance(text, str) and _DATE.fullmatch(text) for text in texts):

@@ -184,7 +184,7 @@ def _text_of(parts: Sequence[_Part]) -> str:
 def _messages_of(parts: Sequence[_Part], chat: str) -> tuple[Message, ...]:
     """Return a context as messages.
 
-    If ``chat`` is ``single``, concatenate all turns except the beginning of the answer.
+    If ``chat`` is ``single``, join all turns, except the beginning of the answer, into one user message.
     """
     messages = [message for message, _ in parts]
     if chat == "single":

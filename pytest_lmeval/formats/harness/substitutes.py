@@ -33,7 +33,7 @@ def __getattr__(name: str) -> Any:
 
 
 def concatenate_datasets(parts: list[Any], **_: Any) -> RowSet:
-    """Return all parts' rows, one after another."""
+    """Return the rows of all parts, one part after another."""
     return RowSet([row for part in parts for row in part])
 
 

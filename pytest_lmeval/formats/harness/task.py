@@ -254,7 +254,7 @@ class HarnessTask(Task):
         return shown(self.decisive)
 
     def scoring(self, example: Example) -> Mapping[str, Any]:
-        """Return everything that affects the score except the prompt: the task's keys and functions, and the pairs."""
+        """Return everything besides the prompt that affects the score: the task's keys and functions, and the pairs."""
         return {**self.facts, "pairs": example.metadata["pairs"]}
 
     def unprompted(self, example: Example) -> Mapping[str, Any]:

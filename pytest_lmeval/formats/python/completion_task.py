@@ -194,7 +194,7 @@ class CompletionTask(Task):
         names = [measure.name for measure in self.measures]
         completions = _options(held.sample)
         content = {"metrics": names, "context": json_of(held.extras), "completions": completions, "code": self.code}
-        # Earlier versions divided by bytes, and concatenated messages differently.
+        # Earlier versions divided by bytes, and joined messages differently.
         normalised = {"normalised_by": "characters"} if "accuracy_norm_loglikelihood" in names else {}
         judged = {measure.name: measure.judge.prompt_hash for measure in self.measures if measure.judge is not None}
         return {**content, "text": "joined", **normalised, **({"judged": judged} if judged else {})}

@@ -149,7 +149,7 @@ class _Chosen(Sequence[Row]):
         return self._rows[self._indices[index]]
 
     def place(self, index: int) -> int:
-        """Return the position in this selection of the row at ``index`` of all rows."""
+        """Return the position in this selection of the row whose index among all rows is ``index``."""
         return bisect_left(self._indices, index)
 
 

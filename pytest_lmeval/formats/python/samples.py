@@ -1,6 +1,7 @@
 """The samples that a task class makes from its items, by default one per item.
 
-If a metric compares two samples of an item, the right sample's conversation must make its text more probable.
+If a metric compares two samples of an item, each has its own conversation, and the right sample's text must be more
+probable.
 """
 
 from __future__ import annotations

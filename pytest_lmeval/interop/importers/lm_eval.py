@@ -228,7 +228,7 @@ def _listed(given: Any) -> list[Any]:
 
 
 def _answers(responses: Sequence[Any], asked: Sequence[Sequence[Any]]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the details of log-likelihoods, or the generated text."""
+    """Return the details of log-likelihoods, or the generated texts."""
     if len(asked[0]) == 2 and isinstance(asked[0][1], Mapping):
         return {}, tuple(map(str, responses[0]))
     given = [_log_prob(response[0]) for response in responses]
@@ -256,7 +256,7 @@ def _targets(sample: _Fields, asked: Sequence[Sequence[Any]], config: _Fields) -
 
 
 def _read_outputs(source: Path) -> list[_Run]:
-    """Return the runs in a folder, or one ``results_*.json``'s run; raise UsageError for invalid or mixed files."""
+    """Return the runs in a folder or in one ``results_*.json``; raise UsageError for invalid or mixed files."""
     paths = [source] if source.is_file() else sorted(source.rglob("results_*.json")) or sorted(source.rglob(_OLDEST))
     if not paths:
         raise UsageError(f"{source}: no results_*.json; expected a folder that lm_eval wrote with --output_path")

@@ -22,12 +22,12 @@ def accuracy_by(values: Sequence[float], right: int) -> float:
 
 
 def per_character(totals: Sequence[float], texts: Sequence[str]) -> list[float]:
-    """Return each option's log-probability divided by the number of characters, or by 1 for an empty option."""
+    """Return each option's log-probability divided by its number of characters, or by 1 for an empty option."""
     return [total / max(1, len(text)) for total, text in zip(totals, texts, strict=True)]
 
 
 def per_byte(totals: Sequence[float], texts: Sequence[str]) -> list[float]:
-    """Return each option's log-probability divided by the number of UTF-8 bytes, or by 1 for an empty option."""
+    """Return each option's log-probability divided by its number of UTF-8 bytes, or by 1 for an empty option."""
     sizes = [max(1, len(text.encode("utf-8", "surrogatepass"))) for text in texts]
     return [total / size for total, size in zip(totals, sizes, strict=True)]
 

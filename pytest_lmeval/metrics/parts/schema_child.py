@@ -1,4 +1,4 @@
-"""Check values against a JSON Schema in worker_child.py's process, because matching a pattern may never end."""
+"""Check values against a JSON Schema in the process of worker_child.py, because matching a pattern may never end."""
 
 from __future__ import annotations
 

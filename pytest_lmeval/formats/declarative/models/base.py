@@ -35,7 +35,7 @@ _TEMPLATE, _DATA = "parameters in templates", "parameters in data"
 
 Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+$", max_length=250)]
 TemplateText = Annotated[str, Field(json_schema_extra={"x-template": "jinja"})]
-"""A template that is filled in from every row."""
+"""A template that is filled in from each row."""
 _KINDS = [{"required": [kind]} for kind in MEDIA_KINDS]
 _OF_MEDIA: Any = {"oneOf": _KINDS, "dependentSchemas": {"detail": {"required": ["image"]}}}
 _PART = Annotated[dict[Literal["image", "audio", "file", "detail"], TemplateText], Field(json_schema_extra=_OF_MEDIA)]
@@ -60,7 +60,7 @@ _TEXT = Annotated[TemplateText, Field(min_length=1)]
 _PARTS = Annotated[list[_TEXT | _PART], Field(json_schema_extra=_WITH_MEDIA), BeforeValidator(_checked), Tag("parts")]
 _BY_TYPE = Discriminator(lambda value: "parts" if isinstance(value, list) else "text")
 Content = Annotated[Annotated[TemplateText, Tag("text")] | _PARTS, _BY_TYPE]
-"""A message's content: text, or a list of text and media, filled in from every row."""
+"""A message's content: text, or a list of text and media, filled in from each row."""
 FilledContent = Annotated[Annotated[_TEXT, Tag("text")] | _PARTS, _BY_TYPE]
 """Like ``Content``, but the text must not be empty."""
 

@@ -109,7 +109,7 @@ class SolverTool(Block):
 
 
 class SimulatedUser(Block):
-    """A user that another model plays: the model that --lm-user names, otherwise the judge."""
+    """A user that another model plays: the model that --lm-user names, or else the judge."""
 
     persona: TemplateText = Template(min_length=1, description="The user's character, filled for every row.")
     goal: TemplateText = Template(default="", description="The user's goal, filled for every row.")

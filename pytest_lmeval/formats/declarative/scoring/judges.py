@@ -69,7 +69,7 @@ class JudgingScorer:
         return self._question(scoring).first
 
     def score(self, scoring: Scoring) -> ScorerOutput:
-        """Return the judge's verdict; its fields are None if neither of its two replies can be read."""
+        """Return the judge's verdict, with None for its fields if neither of the judge's two replies can be read."""
         found = consult(judge_of(scoring.tools.judge, self.judge), self._question(scoring))
         fields = self._fields_of(found.verdict)
         if self.model.human_label is not None:
@@ -141,7 +141,7 @@ class JudgingScorer:
         return {**variables, "material": tagged({name: text for name, text in self._case(variables).items() if text})}
 
     def _case(self, variables: Mapping[str, Any]) -> dict[str, str]:
-        """Return the text that the judge sees: the question, the reference, and the model's answer if there is one."""
+        """Return the texts that the judge sees: the question, the reference, and the model's answer if there is one."""
         reference = variables["ground_truth"] or ""
         if "messages" not in variables:
             return {"question": compile_template("{{ sample | tojson }}").render(variables), "reference": reference}
@@ -153,7 +153,7 @@ class JudgingScorer:
 class RubricScorer:
     """A metric that asks the run's judge for a grade.
 
-    ``texts`` determines the text to grade.
+    ``texts`` provides the text to grade and the targets.
     """
 
     texts: ComparingScorer
@@ -243,7 +243,7 @@ def judge_notes(
 ) -> tuple[dict[str, float], dict[str, Any]]:
     """Return agreement with people as metrics, and ``{"judges": {scorer: ...}}`` with a summary of each judge.
 
-    ``errors`` lists the errors in rows without a score, including unreadable replies.
+    ``errors`` lists the errors of rows without a score, including unreadable replies.
     """
     notes = {each.key: _note(each, rows, errors) for each in asking(scorers)}
     return measures_of(notes), {"judges": notes} if notes else {}

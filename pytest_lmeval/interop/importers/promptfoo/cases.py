@@ -49,7 +49,7 @@ class Case:
     threshold: Node | None
 
     def fill(self, template: str) -> str:
-        """Return a template's text for this test; raise LeftOut if the template cannot be filled."""
+        """Return a template, filled in for this test; raise LeftOut if the template cannot be filled."""
         values = self.variables.items()
         return filled(
             template, {name: each if isinstance(each, dict | list) else script_text(each) for name, each in values}
@@ -172,7 +172,7 @@ def _csv_test(row: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _assertion(text: str) -> dict[str, Any]:
-    """Return the assertion in a cell, such as ``contains:Paris`` or ``rouge-n(0.8):...``; the default is ``equals``."""
+    """Return the assertion in a cell, such as ``contains:Paris`` or ``rouge-n(0.8):...``; other text must be equal."""
     if text.startswith(_CODE):
         return {"type": "javascript", "value": text}
     if text.startswith("grade:"):

@@ -25,7 +25,7 @@ _PROGRAMS = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".py", ".rb
 class LeftOut(Exception):
     """The reason why a part of a config has no counterpart.
 
-    ``node`` is the invalid element within that part, if known.
+    ``node`` is the element within that part to which the reason applies, if known.
     """
 
     def __init__(self, why: str, node: Node | None = None) -> None:

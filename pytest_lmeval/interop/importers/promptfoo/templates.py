@@ -19,7 +19,7 @@ _SAME = re.compile(rf"\{{\{{-?\s*([A-Za-z_]\w*)(\.\w+|\[\d+\])*(\s*\|\s*({_FILTE
 
 
 def is_template(text: str) -> bool:
-    """Return True if text contains a template tag."""
+    """Return True if ``text`` contains a template tag."""
     return "{{" in text or "{%" in text or "{#" in text
 
 
@@ -46,7 +46,7 @@ def names_in(template: str) -> set[str]:
 
 
 def filled(template: str, row: Mapping[str, Any]) -> str:
-    """Return a template's text for a row, in which a missing value is empty; raise LeftOut if that fails."""
+    """Return a template, filled in from a row, with empty text for missing values; raise LeftOut if that fails."""
     if not is_template(template):
         return template
     whole = {**dict.fromkeys(names_in(template), ""), **{key: each for key, each in row.items() if each is not None}}

@@ -163,11 +163,11 @@ def _extract_code_block(text: str) -> Extraction:
     info string, or else the first of all.
 
     The rule follows CommonMark (https://spec.commonmark.org/0.31.2/#fenced-code-blocks). The info string may be any
-    text. The closing fence has at least as many backticks as the opening fence, and is indented by at most three more
-    spaces. A block without a closing fence, for example after a token limit, runs to the end of the text. The rule is
-    more lenient than CommonMark in two ways. Text may precede the opening fence on its line. If no line closes the
-    block, the first backticks that begin a line of text or end a line of code close it. An empty block without a
-    closing fence does not count as a block.
+    text without backticks. The closing fence has at least as many backticks as the opening fence, and is indented by at
+    most three more spaces. A block without a closing fence, for example after a token limit, runs to the end of the
+    text. The rule is more lenient than CommonMark in two ways. Text may precede the opening fence on its line. If no
+    line closes the block, the first backticks that begin a line of text or end a line of code close it. An empty block
+    without a closing fence does not count as a block.
 
     The rule removes the fence's indentation and the final newline from the body, and replaces ``\r\n`` with ``\n``.
     """

@@ -113,7 +113,7 @@ def own_name(nodeid: str, id: str) -> str:
 
 
 def node_name(text: str) -> str:
-    """Return ``text`` in printable ASCII, for the part of a node id after the file."""
+    """Return ``text`` in printable ASCII, for the part of a node id after the file name."""
     return _NOT_IN_A_NODE.sub("-", printable(text, keep="")) or "-"
 
 

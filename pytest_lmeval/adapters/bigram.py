@@ -30,7 +30,7 @@ class Bigram:
     def log_prob(self, request: LogLikelihood) -> LogProb | AdapterError:
         """Return the log-probability of the continuation, with one token per byte, or an error if it is empty.
 
-        The greedy choice after each byte is its likeliest successor, or the lowest of several likeliest bytes.
+        The greedy choice after each byte is its likeliest successor; ties go to the lowest byte.
         """
         then = _bytes(request.continuation)
         if not then:

@@ -36,10 +36,10 @@ class Hooks:
     """Optional callbacks for an engine; a key identifies requests that the engine answers together.
 
     ``recall`` returns the known answers to all requests of a key, or None if an answer is unknown. ``converse`` returns
-    the conversation that a request of a key begins, or None. While :meth:`Engine.respond` waits, it calls
-    ``while_waiting`` with the engine at intervals. ``start`` returns a new or unused helper process; without ``start``,
-    the engine starts a helper process on demand. When a job's answers arrive, a transport thread calls ``keep``, which
-    returns True if it records the answers.
+    the conversation that a key's request begins, or None if it begins none. While :meth:`Engine.respond` waits, it
+    calls ``while_waiting`` with the engine at intervals. ``start`` returns a new or unused helper process; without
+    ``start``, the engine starts a helper process on demand. When a job's answers arrive, a transport thread calls
+    ``keep``, which returns True if it records the answers.
     """
 
     recall: Callable[[Any, Sequence[Request]], Sequence[Response] | None] | None = None

@@ -27,7 +27,7 @@ class Waits:
 
     @contextmanager
     def waiting(self, seconds: float, what: str) -> Iterator[None]:
-        """Record that a request waits for ``what`` inside the ``with`` block."""
+        """While the ``with`` block runs, record that a request waits for ``what``."""
         key = object()
         self._waits[key] = Wait(time.monotonic() + seconds, what)
         try:

@@ -34,7 +34,7 @@ class TaskPlan:
     ``clusters`` counts the clusters; an example without a cluster counts as one. ``noise`` is the share of examples
     that flip by chance between two runs with one response per example. ``shared`` is 0.0 if the flips in a cluster are
     independent, 1.0 if they happen together, and None without clusters. ``detectable`` is the smallest drop that the
-    gate detects with 80 % power, or None.
+    gate detects with 80 % power, or None if it detects no drop.
     """
 
     task: str

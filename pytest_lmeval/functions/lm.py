@@ -254,7 +254,7 @@ class Lm(LmBase):
         options: Mapping[str, Any] | None = None,
         may_fail: bool = False,
     ) -> Asking[Completion]:
-        """Return the answer of the model under test to a string, or to messages with ``role`` and ``content``.
+        """Send a string, or messages with ``role`` and ``content``, to the model under test; return its answer.
 
         The request follows the run's settings for retries and limits, and becomes a step. If no answer arrives, this
         raises AdapterError and marks the example as an error, even if the function catches the exception. The example

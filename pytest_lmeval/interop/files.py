@@ -1,4 +1,4 @@
-"""Read published files record by record, and write new files without replacing any."""
+"""Read published files record by record, and write new files without overwriting others."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Run the model's program, and count the expectations that it meets (``code_exec``).
 
-The score is the fraction of met expectations. The details contain ``passed``, ``total`` and ``code_status``, which is
-``pass``, ``assertion_fail``, ``syntax_error``, ``timeout`` or ``error``. The details also contain a ``reason`` and the
-end of the program's ``stdout``, unless these are empty. The detail ``forgeable`` is true if a deceptive program could
-have met the expectation without doing the work.
+The score is the fraction of expectations that are met. The details contain ``passed``, ``total`` and ``code_status``,
+which is ``pass``, ``assertion_fail``, ``syntax_error``, ``timeout`` or ``error``. The details also contain a ``reason``
+and the end of the program's ``stdout``, unless these are empty. The detail ``forgeable`` is true if a deceptive program
+could have met the expectation without doing the work.
 """
 
 from __future__ import annotations

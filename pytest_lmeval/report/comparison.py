@@ -48,7 +48,7 @@ def compared(
     pair_by: str = "content",
     alpha: float | None = None,
 ) -> dict[str, Any]:
-    """Return the comparison as JSON values for a file in ``folder``; ``alpha`` defaults to the gate's alpha.
+    """Return the comparison as a JSON object with paths relative to ``folder``; ``alpha`` defaults to the gate's.
 
     In these values, ``reason`` explains why the models cannot be ranked, or is "" if they are ranked. ``not_asked``
     lists the labels of models without a selected example.

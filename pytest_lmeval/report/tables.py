@@ -30,7 +30,7 @@ _CUT = "\n\n(cut here; the rest is in the report's files)\n"
 
 
 class Place(Flag):
-    """The places that may show a column; ``TEXT`` is the terminal and Markdown, and ``PAGE`` is the HTML page."""
+    """The places that may show a column; ``TEXT`` covers terminal and Markdown output, ``PAGE`` the HTML page."""
 
     TEXT = auto()
     PAGE = auto()

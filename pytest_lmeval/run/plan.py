@@ -128,7 +128,7 @@ def lacking_packages(needs: Needs) -> Iterator[str]:
 def lacking_without_model(
     needed: Mapping[str, Needs], judge_of: Callable[[str], Any], has_user: Callable[[Any], bool], no_programs: str
 ) -> dict[str, str]:
-    """Return the needs that no model can meet in this run, by task name, with remedies.
+    """Return each task's unmet needs other than the model, by task name, with remedies.
 
     ``judge_of`` returns the adapter of a judge that a task names, or raises LmevalError. ``has_user`` returns True if a
     model simulates a unit's user. ``no_programs`` is the reason why programs cannot run here, or "".

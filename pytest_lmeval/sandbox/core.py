@@ -208,7 +208,7 @@ def _judge(session: Session, judge: Session, question: Mapping[str, Any], relied
 
 
 def _text(parts: Sequence[Any]) -> str:
-    """Return the beginning of a message's last part, which is a description."""
+    """Return the beginning of the description at the end of a message, or ""."""
     return parts[-1][:LONGEST_TEXT] if parts and isinstance(parts[-1], str) else ""
 
 

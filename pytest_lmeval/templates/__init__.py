@@ -1,5 +1,5 @@
 """Render untrusted Jinja templates from task files with data-set rows and model outputs.
 
-A template sees plain data and returns text, within limits on size and work. The values of variables are never parsed as
-templates.
+A template sees plain data and returns text, within limits on size and computation. The values of variables are never
+parsed as templates.
 """

@@ -105,7 +105,7 @@ def _joined(blocks: Sequence[Mapping[str, object]], kind: str) -> str:
 
 
 def _tool_call(document: Document, block: Mapping[str, object]) -> ToolCall:
-    """Return a tool call; a streamed call's arguments are text, which may be invalid JSON."""
+    """Return a tool call; a streamed call's arguments arrive as text, which may be invalid JSON."""
     name, given = block.get("name"), block.get("input")
     if not isinstance(name, str) or not isinstance(given, dict | str):
         raise document.error("a block tool_use without name or input")

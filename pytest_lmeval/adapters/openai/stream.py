@@ -166,7 +166,7 @@ class StreamedChoice:
         self.has_content = self.has_content or bool(piece)
 
     def _add_call(self, piece: Any) -> None:
-        """Add a piece to the tool call with its index or else to the last call, or begin another call."""
+        """Add a piece to the tool call with its index, or to the last call if it has no index, or begin a call."""
         if not isinstance(piece, dict) or not isinstance(piece.get("function") or {}, dict):
             raise TypeError
         index = piece.get("index")

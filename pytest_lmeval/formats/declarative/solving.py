@@ -108,7 +108,7 @@ class _Message:
 
 
 class Solver:
-    """Makes a row's requests: one request, or one per turn.
+    """Makes a row's requests: one request, or the requests of a conversation.
 
     ``responding`` maps a tool's name to the snippet that answers calls to the tool. ``folder`` is the task file's
     folder.

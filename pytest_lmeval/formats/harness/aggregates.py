@@ -131,7 +131,7 @@ def _binary_f1(pairs: Values) -> float:
 
 
 def _matthews(pairs: Values) -> float:
-    """Return Matthews' correlation of gold labels and predictions, in [-1, 1]; 0 if either is constant."""
+    """Return the Matthews correlation of gold labels and predictions, in [-1, 1]; 0 if either is constant."""
     n = len(pairs)
     golds, predicted = Counter(gold for gold, _ in pairs), Counter(guess for _, guess in pairs)
     hits = sum(gold == guess for gold, guess in pairs)

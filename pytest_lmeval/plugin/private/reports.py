@@ -83,7 +83,7 @@ def show_internal_error(config: pytest.Config) -> None:
 
 
 def kept_reports(config: pytest.Config) -> dict[str, list[Any]] | None:
-    """Return the terminal's reports by category. Without a terminal, return None."""
+    """Return the terminal reporter's reports by category, or None if the plugin terminalreporter is absent."""
     terminal = config.pluginmanager.getplugin("terminalreporter")
     return getattr(terminal, "stats", None)
 

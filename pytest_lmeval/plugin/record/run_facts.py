@@ -1,4 +1,4 @@
-"""Collect a run's manifest, and the line in pytest's header."""
+"""Collect a run's manifest, and write the plugin's line in pytest's header."""
 
 from __future__ import annotations
 

@@ -61,6 +61,7 @@ def with_dependents(packages: Iterable[str]) -> set[str]:
 
 
 def test_what_needs_a_package_is_missing_with_it() -> None:
+    needs.installed("jsonschema")
     assert {"jsonschema"} <= with_dependents(["rpds"]) & needs.OPTIONAL
     assert not with_dependents(needs.OPTIONAL) & {"pytest", "pytest_lmeval", "hypothesis", "pydantic"}
 

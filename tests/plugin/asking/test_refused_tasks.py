@@ -9,6 +9,7 @@ import pytest
 from pytest_lmeval import decide, load_tasks, run_leaderboard
 from pytest_lmeval.adapters.resolve import resolve_adapter
 from pytest_lmeval.loading import default_registry
+from tests import needs
 from tests.conftest import BOTH, Project
 from tests.yaml_tasks import JUDGED, harness_yaml
 
@@ -122,6 +123,7 @@ def test_the_library_says_the_same(project: Project, monkeypatch: pytest.MonkeyP
 
 
 def test_with_the_package_the_refused_task_alone_is_asked(project: Project) -> None:
+    needs.installed("jsonschema")
     project.write("conftest.py", HIDDEN)
     forms(project)
     project.small_tasks()

@@ -186,7 +186,7 @@ class Engine:
 
     @property
     def wait(self) -> Wait | None:
-        """The wait for a rate limit or a retry that ends first; None unless all requests in flight are waiting."""
+        """The wait that ends first, for a rate limit or a retry; None unless all requests in flight are waiting."""
         return self._sender.wait
 
     def _note_end(self, answers: Iterable[Answer], ends: tuple[type[LmevalError], ...] = (AdapterDown,)) -> None:

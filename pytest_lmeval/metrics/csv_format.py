@@ -38,7 +38,7 @@ def csv_separator(prediction: str, targets: Sequence[str], extras: Extras) -> fl
 
 @metric(extras=("columns", "separator"), binary=True)
 def csv_columns(prediction: str, targets: Sequence[str], extras: Extras) -> float:
-    """Return 1.0 if the table has as many columns as ``extras.columns``, a number or a list of names, else 0.0."""
+    """Return 1.0 if the table has as many columns as ``extras.columns`` (a number, or a list of names), or else 0.0."""
     given = extras.get("columns")
     wanted = len(given) if isinstance(given, list) else given
     if not is_whole(wanted) or wanted <= 0:

@@ -85,8 +85,8 @@ def _ranked(models: Sequence[Compared], pair_by: str, alpha: float | None) -> di
 def _tasks(models: Sequence[Compared], comparison: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return each task with its score for each model, and with its best models if the comparison names a best model.
 
-    A score covers the ``n`` examples that all ranked models share. The score of an unranked model covers all of its
-    examples, as do all scores of a task without shared examples.
+    A score covers the ``n`` examples that all ranked models share. The score of an unranked model, and any score for
+    a task without shared examples, covers all examples that the model scored.
     """
     ranking = comparison["ranking"] or {"standings": (), "examples": {}}
     shared = {each["name"]: each["tasks"] for each in ranking["standings"]}

@@ -1,7 +1,7 @@
 """Compute the sign-flip test, which finds the chance that a sum of paired differences is as low as observed.
 
-If two runs are equally good, each difference could just as well have the opposite sign. The sums for all ways to toss
-the signs form the distribution of the observed sum (Fisher, The Design of Experiments, 1935).
+If two runs are equally good, each difference could just as well have the opposite sign. The sums for all
+assignments of signs form the distribution of the sum (Fisher, The Design of Experiments, 1935).
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class JudgedAnswer:
 class LLMJudgeScore:
     """A judge's verdict on an answer: a number from ``SCORE_MIN`` to ``SCORE_MAX``, or a label from ``LABELS``.
 
-    The score in [0, 1] is the number's position between ``SCORE_MIN`` and ``SCORE_MAX``, or the value of the label.
+    The score, from 0 to 1, is the number's position between ``SCORE_MIN`` and ``SCORE_MAX``, or the label's value.
     ``MODEL_KEY`` names a judge for this metric, as ``--lm-judge`` names the run's judge. A ``PROMPT`` may use
     ``{question}``, ``{prediction}``, ``{reference}`` (the correct answers), ``{material}`` (all three between tags that
     no answer can close), and ``{reply}`` (the required form of the reply).

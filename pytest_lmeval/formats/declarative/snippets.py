@@ -182,7 +182,7 @@ def _error_text(error: BaseException, filename: str) -> str:
 
 
 def read_snippet(source: str, filename: str, names: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Return the first of ``names`` that is a function of the snippet, and the names of that function's parameters.
+    """Return the first of ``names`` that the snippet defines as a function, and the names of its parameters.
 
     Raises SnippetFault if the snippet is not Python, or defines none of ``names``.
     """

@@ -61,7 +61,7 @@ class _UserMessage(BodyPart):
     content: Annotated[list[Annotated[_TextBlock | _ToolResult | _MediaBlock, Field(discriminator="type")]], _Blocks]
 
     def messages(self, given: Any, place: str) -> Iterator[Message]:
-        """Yield one message for each block of ``given``; the adapter merges adjacent messages into one turn."""
+        """Yield one message for each block of ``given``; ``anthropic`` merges adjacent messages into one turn."""
         for number, block in enumerate(self.content):
             if isinstance(block, _TextBlock):
                 yield Message("user", block.text)

@@ -65,7 +65,7 @@ class WantedCall:
         return found
 
     def check(self, schema: Mapping[str, Any], where: str, *, partial: bool) -> None:
-        """Raise RecordRefused if any right call violates the tool's schema."""
+        """Raise RecordRefused if any expected call violates the tool's schema."""
         try:
             faults = (fault(each, schema, partial=partial) for each in self._right_ones())
             wrong = next(filter(None, faults), "")

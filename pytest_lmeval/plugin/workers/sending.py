@@ -47,7 +47,7 @@ class WorkerNeeds:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell the worker whether the controller needs only the reports of calls, without logstart and logfinish."""
+        """Tell the worker if the controller needs only reports of the call phase, without logstart and logfinish."""
         option = self._config.option
         hooks = ("runtest_logstart", "runtest_logreport", "runtest_logfinish", "report_teststatus")
         calls_do = not is_listened_to(self._config.hook, hooks)

@@ -57,8 +57,8 @@ def rule(path: str, rights: int) -> Rule | None:
 def restrict(version: int, rules: Iterable[Rule]) -> None:
     """Deny this process and its forks all access that no rule grants; raise OSError if that fails.
 
-    If the kernel supports it, also deny TCP, and deny abstract sockets and signals to processes outside the
-    restriction.
+    If the kernel supports it, also deny TCP, connections to abstract sockets of other processes, and signals to
+    other processes.
     """
     handled = (1 << RIGHTS.get(version, NEWEST_RIGHTS)) - 1
     # An older kernel accepts zeros in fields that it does not recognize.

@@ -82,7 +82,7 @@ def _records_in(value: Any) -> Iterator[Mapping[str, Any]]:
 
 def _read(media: Media, folders: Sequence[Path]) -> tuple[Path, bytes] | None:
     """Return the path and content of the file for ``media``, or None if there is no such file."""
-    for path in (spilled_path(media.sha256), *(folder / media.source for folder in folders)):
+    for path in (*(folder / media.source for folder in folders), spilled_path(media.sha256)):
         try:
             # A ledger may name the wrong file, such as a pipe: do not wait for it.
             if path.is_file() and path.stat().st_size == media.size:

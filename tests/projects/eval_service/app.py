@@ -2,6 +2,8 @@
 
 import http.server
 import os
+import sys
+import threading
 import urllib.parse
 
 import openai
@@ -33,7 +35,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
+def end_with_input():
+    sys.stdin.read()
+    os._exit(0)
+
+
 if __name__ == "__main__":
+    threading.Thread(target=end_with_input, daemon=True).start()
     try:
         index()
     except openai.APIStatusError as error:

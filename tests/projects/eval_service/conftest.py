@@ -13,7 +13,9 @@ def service(lm_base_url):
     """Run the service, and return a function that asks it."""
     may_fail = lm_base_url.may_fail() if os.environ.get("MAY_FAIL") else contextlib.nullcontext()
     given = {**os.environ, "BASE": lm_base_url}
-    with may_fail, subprocess.Popen([sys.executable, "app.py"], stdout=subprocess.PIPE, text=True, env=given) as child:
+    # The service ends with this process, even if it is killed: its input then ends.
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with may_fail, subprocess.Popen([sys.executable, "app.py"], text=True, env=given, **pipes) as child:
         assert child.stdout is not None
         first = child.stdout.readline().strip()
         port = first if len(first) > 3 else child.stdout.readline().strip()

@@ -221,7 +221,7 @@ def test_the_names_of_task_files_are_there_too_and_mean_the_same() -> None:
 
 def test_what_the_guide_imports_from_the_module_is_there() -> None:
     guide = (Path(__file__).parents[2] / "docs/python-tasks.md").read_text("utf-8")
-    listed = guide.partition("In addition it has")[2].partition("\n- ")[0]
+    listed = guide.partition("It also has")[2].partition("\n- ")[0]
     names = re.findall(r"`(\w+)`", listed)
     assert [] == [name for name in names if not hasattr(eval_framework, name)]
     assert 10 < len(names)

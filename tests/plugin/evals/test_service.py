@@ -118,7 +118,7 @@ def test_a_start_that_ends_in_an_error_makes_the_run_incomplete_unless_it_may_fa
     assert 0 == tried(project, server)[0].ret
     project.edit("conftest.py", "with may_fail, subprocess", "with subprocess")
     result, _ = tried(project, server)
-    told = "conftest.py:14: lm_base_url.may_fail(...) has no effect without with: write with lm_base_url.may_fail(...):"
+    told = "conftest.py:15: lm_base_url.may_fail(...) has no effect without with: write with lm_base_url.may_fail(...):"
     assert (3, True, True) == (result.ret, said in result.stdout.str(), told in result.stdout.str())
 
 

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import urllib.parse
 import urllib.request
+from subprocess import PIPE
 
 import pytest
 
@@ -14,12 +15,8 @@ def service(lm_base_url):
     may_fail = lm_base_url.may_fail() if os.environ.get("MAY_FAIL") else contextlib.nullcontext()
     given = {**os.environ, "BASE": lm_base_url}
     # The service ends with this process, even if it is killed: its input then ends.
-    with (
-        may_fail,
-        subprocess.Popen(
-            [sys.executable, "app.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=given
-        ) as child,
-    ):
+    command = [sys.executable, "app.py"]
+    with may_fail, subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True, env=given) as child:
         assert child.stdout is not None
         first = child.stdout.readline().strip()
         port = first if len(first) > 3 else child.stdout.readline().strip()

@@ -256,6 +256,11 @@ def is_media(part: Any) -> bool:
     return is_named and all(isinstance(text, str) for text in texts)
 
 
+def with_placeholder(part: Any) -> Any:
+    """Return the placeholder of a recorded medium, or any other ``part`` unchanged."""
+    return str(Media.from_json(part)) if is_media(part) else part
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """A message in a conversation, with the ``role`` ``system``, ``user``, ``assistant`` or ``tool``.

@@ -9,7 +9,7 @@ from typing import Any
 from pytest_lmeval.frozen import dataclass
 from pytest_lmeval.leaderboard.details import CALLED, shown_name, steps_of
 from pytest_lmeval.numbers import sound_amounts, total_usage
-from pytest_lmeval.types import COST_UNKNOWN, Completion, Media, is_media
+from pytest_lmeval.types import COST_UNKNOWN, Completion, with_placeholder
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost")
 _SHOWN = 5
@@ -115,15 +115,10 @@ def _line(step: Mapping[str, Any]) -> str:
     return f"{step.get('kind')} {shown_name(step)}{took}: {_cut(step.get('input'))} -> {came}"
 
 
-def _part(part: Any) -> str:
-    """Return a message part as text; replace media with a placeholder."""
-    return str(Media.from_json(part) if is_media(part) else part)
-
-
 def _cut(value: Any) -> str:
     if isinstance(value, Sequence) and value and isinstance(value[-1], Mapping) and "content" in value[-1]:
         value = value[-1]["content"]
         if isinstance(value, list):
-            value = " ".join(map(_part, value))
+            value = " ".join([str(with_placeholder(part)) for part in value])
     text = " ".join(str(value if value is not None else "").split())
     return text if len(text) <= _WIDEST else f"{text[:_WIDEST]}..."

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_lmeval.leaderboard.details import is_function, shown_response, steps_of
 from pytest_lmeval.leaderboard.explained import shown_output, wanted_of, worst_repeat
-from pytest_lmeval.types import Completion, ExampleResult, Media, is_media
+from pytest_lmeval.types import Completion, ExampleResult, with_placeholder
 
 QUESTIONS = ("question", "prompt", "input", "query", "text", "instruction", "message", "problem", "q")
 """The usual names of a question column, most common first."""
@@ -71,8 +71,7 @@ def _last_message(messages: Any) -> str:
 def _words(content: Any) -> str:
     """Return a message's content as text, with a placeholder for each medium."""
     parts = content if isinstance(content, list) else [content]
-    texts = [str(Media.from_json(part)) if is_media(part) else part for part in parts]
-    return "\n".join([text for text in texts if isinstance(text, str)])
+    return "\n".join([text for text in map(with_placeholder, parts) if isinstance(text, str)])
 
 
 def _last_paragraph(prompt: str) -> str:

@@ -7,6 +7,9 @@ function part(title, content) {
   return content ? [h("h3", {}, title), content] : null;
 }
 
+// The result itself, or that of the first model that has one.
+const firstResult = (example) => (example.columns || [example]).find(Boolean);
+
 // The question as text: the user's last message, or the end of a prompt without roles.
 function questionText(example) {
   const asked = askedOf(example);
@@ -23,7 +26,7 @@ const QUESTIONS = ["question", "prompt", "input", "query", "text", "instruction"
 
 // The question of a function, as in other reports: a value of its row, or else the text of its first request.
 function askedOf(example) {
-  const first = example.columns ? example.columns.find(Boolean) : example;
+  const first = firstResult(example);
   if (!first.runs) return null;
   const row = Object.entries(parsedRow(first.prompt || example.prompt || "") || {});
   const named = Object.fromEntries(row.map(([name, value]) => [name.toLowerCase(), value]));
@@ -42,7 +45,7 @@ const textIn = (content) => wordsOf([content].flat().filter((part) => isContent(
 
 // The last user message with its media, or else the question as text.
 function questionBlock(example) {
-  const first = example.columns ? example.columns.find(Boolean) : example;
+  const first = firstResult(example);
   const content = first.runs && askedContents(first).pop();
   if (isContent(content) && [content].flat().some(kindOf)) return contentBlock(content);
   const asked = askedOf(example);
@@ -83,7 +86,7 @@ function beforeText(example, text = spoken) {
 
 // The wanted answer; for a conversation, that of the first turn that failed.
 function firstWanted(example) {
-  const first = (example.columns || [example]).find(Boolean);
+  const first = firstResult(example);
   const failed = ((first.details || {}).turns || []).find((turn) => turn.passed === false);
   return example.targets.length ? example.targets[0] : failed ? wantedOfTurn(failed)[0] : undefined;
 }
